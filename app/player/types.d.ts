@@ -26,6 +26,8 @@ export interface Nodes {
   q?: Column<number>;
   model_p?: Column<number>;
   model_q?: Column<number>;
+  penalised_p?: Column<number>;
+  penalised_q?: Column<number>;
   rank?: Column<number>;
   entropy?: Column<number>;
   p_entropy?: Column<number>;
@@ -50,6 +52,8 @@ export interface Position {
   model_p?: Candidates | null;
   q?: Candidates | null;
   model_q?: Candidates | null;
+  penalised_p?: Candidates | null;
+  penalised_q?: Candidates | null;
   residual?: Candidates | null;
   overlap?: number | null;
   draw?: number | null;

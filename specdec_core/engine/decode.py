@@ -309,6 +309,7 @@ class Lane:
                 None if self.past is None else judged.scores,
                 judged.final,
                 draft_ids=proposal.ids,
+                draft_scores=proposal.scores if one_hot else None,
             )
         )  # fmt: skip
         return self._step(row)

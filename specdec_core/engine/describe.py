@@ -42,6 +42,9 @@ class RawRound:
     # the rows of `logits` and `scores` by position; None: row i at position i
     rows: dict[int, int] | None = None
     draft_ids: Tensor | None = None  # (k,), the tokens of `draft_logits`' columns; None: all V
+    draft_scores: Tensor | None = (
+        None  # (m, k), `draft_logits` after penalties, where q is one-hot; None: without any
+    )
 
     def told_of(self) -> list[int]:
         """The positions that the record tells something of, in order: those with a guess or a committed token after
@@ -77,8 +80,18 @@ def describe(
     # of all rounds in which anything was drafted
     ids = next((raw.draft_ids for raw in batch if raw.draft_logits is not None), None)
     draft_described = _Described(*draft, ids) if draft is not None else None
-    heads = _Heads(batch, target_described, draft_described)
-    _fill_nodes(batch, target_described, draft_described, warp)
+    scores = [raw.scores for raw in batch if raw.scores is not None]  # of all rounds or of none
+    penalised = torch.cat(scores) if scores else None
+    # of all rounds in which anything was drafted, or of none
+    guessed = [raw.draft_scores for raw in batch if raw.draft_scores is not None]
+    after = _After(
+        # where p is not one-hot, it has the penalties
+        None if penalised is None or batch[0].p is not None else _Probs(penalised),
+        _Probs(torch.cat(guessed), None, ids) if guessed else None,
+    )
+    heads = _Heads(batch, target_described, draft_described, after)
+    _fill_nodes(batch, target_described, draft_described, penalised, warp)
+    after.fill_nodes(batch)
     row = draft_row = 0
     for raw in batch:
         raw.row.positions = heads.positions(raw, row, draft_row)
@@ -87,15 +100,12 @@ def describe(
             draft_row += len(raw.draft_logits)
 
 
-class _Described:
-    """Stacked logits (N, k) of the tokens `ids`, or of all V, with the models' own probabilities (temperature 1) and
-    their entropies."""
+class _Probs:
+    """Stacked logits (N, k) of the tokens `ids`, or of all V, and their softmax."""
 
-    def __init__(self, logits: Tensor, room: Tensor, ids: Tensor | None = None) -> None:
+    def __init__(self, logits: Tensor, room: Tensor | None = None, ids: Tensor | None = None) -> None:
         self.logits, self.ids = logits, ids
         self.probs = torch.softmax(logits, -1, out=room)
-        self.best = first_best(logits)
-        self.entropy, self.largest = _spread(self.probs, logits, self.best)
 
     def at(self, rows: list[int], tokens: Tensor) -> list[float]:
         """The probability of a token in each of these rows; 0 of one that is not among the logits."""
@@ -109,6 +119,40 @@ class _Described:
     def candidates(self, rows: list[int]) -> list[Candidates]:
         """The leading candidates of these rows."""
         return _candidates(_rows(self.probs, rows), self.ids)
+
+
+class _Described(_Probs):
+    """The models' own probabilities (temperature 1) with their entropies."""
+
+    def __init__(self, logits: Tensor, room: Tensor, ids: Tensor | None = None) -> None:
+        super().__init__(logits, room, ids)
+        self.best = first_best(logits)
+        self.entropy, self.largest = _spread(self.probs, logits, self.best)
+
+
+@dataclass(slots=True)
+class _After:
+    """The models' own probabilities after penalties, where the record keeps them."""
+
+    target: _Probs | None
+    draft: _Probs | None
+
+    def fill_nodes(self, batch: list[RawRound]) -> None:
+        """Fill the columns of all rounds' nodes."""
+        if self.target is None:
+            return
+        rows, drafted = _rows_of_nodes(batch)
+        token = torch.tensor([token for raw in batch for token in raw.tree.tokens], dtype=torch.long)
+        token = token.to(self.target.logits.device)
+        p = self.target.at(rows, token)
+        q = _known(self.draft, drafted, token)
+        start = 0
+        for raw in batch:
+            nodes, end = raw.row.nodes, start + len(raw.tree)
+            unseen: list[None] = [None] * (len(nodes.token) - len(raw.tree))
+            nodes.penalised_p = [*p[start:end], *unseen]
+            nodes.penalised_q = None if self.draft is None else [*q[start:end], *unseen]
+            start = end
 
 
 def _spread(
@@ -132,8 +176,15 @@ def _short(values: Tensor) -> list[float]:
     return [round(value, 9) for value in values.tolist()]
 
 
-def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | None, warp: Warp) -> None:
-    """Fill the columns of all rounds' nodes; the rows of `target` and `draft` follow the batch's order."""
+def _fill_nodes(
+    batch: list[RawRound],
+    target: _Described,
+    draft: _Described | None,
+    penalised: Tensor | None,
+    warp: Warp,
+) -> None:
+    """Fill the columns of all rounds' nodes; the rows of `target`, `draft` and `penalised` (the target's logits after
+    penalties) follow the batch's order."""
     rows, drafted = _rows_of_nodes(batch)
     tokens = [token for raw in batch for token in raw.tree.tokens]
     device = target.logits.device
@@ -142,9 +193,8 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
         torch.tensor(tokens, device=device, dtype=torch.long),
     )
     model_p = target.probs[at, token].tolist()
-    penalised = [raw.scores for raw in batch if raw.scores is not None]  # of all rounds or of none
-    scores = torch.cat(penalised) if penalised else target.logits
-    favourite = first_best(scores) if penalised else target.best
+    scores = target.logits if penalised is None else penalised
+    favourite = target.best if penalised is None else first_best(penalised)
     rank = _ranks(scores, rows, tokens)
     best = (favourite[at] == token).float().tolist()
     # Of tokens tied for first place, one is the argmax.
@@ -154,17 +204,12 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
     warped_p = [
         raw.p if raw.rows is None else _rows(raw.p, list(raw.rows)) for raw in batch if raw.p is not None
     ]
-    warped = bool(warped_p) and (bool(penalised) or (not warp.greedy and warp != Warp(1.0)))
+    warped = bool(warped_p) and (penalised is not None or (not warp.greedy and warp != Warp(1.0)))
     if warped:
         # no cancellation at a low temperature
         below = scores - scores.gather(-1, favourite.unsqueeze(-1))
         entropy, largest = _spread(torch.cat(warped_p), below, favourite, warp.temperature or 1.0)
-    model_q: list[float | None] = [None] * len(rows)
-    if draft is not None:
-        places = [place for place, where in enumerate(drafted) if where >= 0]
-        values = draft.at([drafted[place] for place in places], token[places])
-        for place, value in zip(places, values, strict=True):
-            model_q[place] = value
+    model_q = _known(draft, drafted, token)
     start = 0
     for raw in batch:
         nodes, end = raw.row.nodes, start + len(raw.tree)
@@ -184,6 +229,17 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
         elif raw.p is not None and raw.q is not None and not warp.greedy:
             nodes.recursive = [*thresholds(raw.tree, raw.p, raw.q), *unseen]
         start = end
+
+
+def _known(draft: _Probs | None, drafted: list[int], tokens: Tensor) -> list[float | None]:
+    """The draft's probability of a token in each of these rows; None where the row is −1."""
+    known: list[float | None] = [None] * len(drafted)
+    if draft is not None:
+        places = [place for place, where in enumerate(drafted) if where >= 0]
+        values = draft.at([drafted[place] for place in places], tokens[places])
+        for place, value in zip(places, values, strict=True):
+            known[place] = value
+    return known
 
 
 def _rows_of_nodes(batch: list[RawRound]) -> tuple[list[int], list[int]]:
@@ -218,8 +274,10 @@ def _ranks(scores: Tensor, rows: list[int], tokens: list[int]) -> list[int]:
 class _Heads:
     """The leading candidates of every distribution at every committed position of a batch."""
 
-    def __init__(self, batch: list[RawRound], target: _Described, draft: _Described | None) -> None:
-        self.target, self.draft = target, draft
+    def __init__(
+        self, batch: list[RawRound], target: _Described, draft: _Described | None, after: _After
+    ) -> None:
+        self.target, self.draft, self.after = target, draft, after
         target_rows, draft_rows, warped, drafted = [], [], [], []
         row = draft_row = 0
         for raw in batch:
@@ -238,6 +296,8 @@ class _Heads:
         ]
         self.model_p = iter(target.candidates(target_rows))
         self.model_q = iter(draft.candidates(draft_rows) if draft is not None and draft_rows else [])
+        self.penalised_p = iter(after.target.candidates(target_rows) if after.target else [])
+        self.penalised_q = iter(after.draft.candidates(draft_rows) if after.draft and draft_rows else [])
         self.p = iter(_candidates(torch.stack(warped)) if warped else [])
         self.q = iter(_candidates(torch.stack(drafted)) if drafted else [])
         self.residual = iter(_candidates(torch.stack(corrected)) if corrected else [])
@@ -276,6 +336,8 @@ class _Heads:
                     entropy_q=self.draft.entropy[draft_row + where] if where >= 0 and self.draft else None,
                     overlap=overlap,
                     draw=raw.draw if last else None,
+                    penalised_p=next(self.penalised_p) if self.after.target else None,
+                    penalised_q=next(self.penalised_q) if self.after.draft and where >= 0 else None,
                 )
             )
         return positions

@@ -60,8 +60,7 @@ def names_of(codec: Codec, rounds: Iterable[Round], others: Iterable[int]) -> di
             if isinstance(fact, list):
                 ids.update(token for entry in fact if isinstance(entry, list) for token in entry)
         for position in row.positions:
-            for head in (position.p, position.model_p, position.q, position.model_q, position.residual):
-                if head is not None:
-                    ids.update(head.id)
+            for head in position.heads.values():
+                ids.update(head.id)
     ordered = sorted(ids)
     return {str(token): name for token, name in zip(ordered, codec.names(ordered), strict=True)}

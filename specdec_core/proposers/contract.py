@@ -99,6 +99,8 @@ class Proposal:
             None where the proposal is deterministic, which is a point mass at each node's token.
         logits: float32 (m, k), the draft's own logits without penalties, for the record and for rules that judge by its
             confidence.
+        scores: float32 (m, k), the same after the penalties that it drafted with, for the record; None where it drafted
+            without any.
         ids: int64 (k,) ascending, the tokens of its columns where the draft can guess only some; None: all V.
         logit_rows: for each position (0 the root, i + 1 node i) the row of `logits` that guessed its children, −1
             where there is none; None means that row i belongs to position i.
@@ -114,6 +116,7 @@ class Proposal:
     tree: TokenTree
     q: Tensor | None = None
     logits: Tensor | None = None
+    scores: Tensor | None = None
     logit_rows: list[int] | None = None
     ids: Tensor | None = None
     extra: TokenTree = field(default_factory=TokenTree)

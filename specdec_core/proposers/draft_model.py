@@ -149,12 +149,17 @@ class Chain:
         return Proposal(
             TokenTree.chain(tokens),
             q,
-            torch.stack([narrow(logits, self.ids) for logits in self.logits]),
+            self._stacked(self.logits),
+            scores=None if self.past is None else self._stacked(self.scores),
             ids=self.ids,
             passes=self.passes,
             dropped=self.dropped,
             note=note,
         )
+
+    def _stacked(self, rows: list[Tensor]) -> Tensor:
+        """Rows (V,) as (n, k), of the tokens that the draft can guess."""
+        return torch.stack([narrow(row, self.ids) for row in rows])
 
 
 class ChainGuess:

@@ -147,6 +147,7 @@ class Medusa(Proposer):
         return Proposal(
             tree,
             logits=logits,
+            scores=None if context.past is None else scores,
             logit_rows=rows,
             ids=self.ids,
             passes=1,

@@ -77,12 +77,14 @@ class Oracle(Proposer):
         numbers = context.uniforms(length) if drawn else []
         unread = torch.tensor(context.tokens[reader.length :], device=reader.device)
         logits: list[Tensor] = []
+        penalised: list[Tensor] = []
         drawn_q: list[Tensor] = []
         tokens: list[Tensor] = []
         path: list[int] = []  # the same, where a penalty needs them
         for step in range(length):
             logits.append(reader.step(unread))
             scores = logits[-1] if past is None else past.next(logits[-1], path)
+            penalised.append(scores)
             if drawn:
                 drawn_q.append(warp(scores))
                 tokens.append(draw(drawn_q[-1], numbers[step]))
@@ -99,6 +101,7 @@ class Oracle(Proposer):
             TokenTree.chain(torch.stack(tokens).tolist()),
             q=torch.stack(drawn_q) if drawn else None,
             logits=torch.stack(logits),
+            scores=None if past is None else torch.stack(penalised),
             note={"unpaid_passes": len(tokens)},
         )
 

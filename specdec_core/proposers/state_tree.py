@@ -41,6 +41,7 @@ class Candidates:
         own: log of the head's own probability of it after its parent, before penalties.
         read: the expanded candidates, in the order of the rows of `logits` after row 0.
         logits: float32 (1 + len(read), k) over what the head may guess: after the root, then after each of `read`.
+        penalised: the same after penalties; None without any.
     """
 
     tokens: list[int]
@@ -49,6 +50,7 @@ class Candidates:
     own: Tensor
     read: list[int]
     logits: Tensor
+    penalised: Tensor | None
 
 
 class StateTree(Proposer):
@@ -157,13 +159,14 @@ class StateTree(Proposer):
             [found.tokens[candidate] for candidate in sent], [number[found.parents[one]] for one in sent]
         )
         kept = [place for place, candidate in enumerate(found.read) if candidate in number]
-        logits = found.logits[[0, *(place + 1 for place in kept)]]
+        told = [0, *(place + 1 for place in kept)]
         row = {found.read[place]: index + 1 for index, place in enumerate(kept)}
         rows = [0, *(row.get(candidate, -1) for candidate in sent)]
         note = {"levels": depth, "candidates": len(found.tokens)}
         return Proposal(
             tree,
-            logits=logits,
+            logits=found.logits[told],
+            scores=None if found.penalised is None else found.penalised[told],
             logit_rows=rows,
             ids=self.ids,
             passes=depth,
@@ -188,7 +191,8 @@ class StateTree(Proposer):
         logits = self._logits(root[0], 0)
         wide = min(self.options.top_k, logits.shape[-1])
         itself = torch.eye(wide, dtype=torch.bool, device=logits.device)
-        scores, tokens, own = (found[0] for found in _best(logits, wide, past, [[]], self.ids))
+        after = [_penalised(logits, past, [[]], self.ids)]
+        scores, tokens, own = (found[0] for found in _best(logits, after[0], wide, self.ids))
         paths = [[token] for token in tokens.tolist()] if past is not None else []
         above = torch.zeros(wide, dtype=torch.int64, device=logits.device)  # rows of `states` they follow
         states: list[Tensor] = root
@@ -201,7 +205,8 @@ class StateTree(Proposer):
             logits = self._logits(states[min(level, len(states) - 1)], level)
             rows.append(logits)
             read.append(front)
-            steps, follow, own = _best(logits, wide, past, paths, self.ids)
+            after.append(_penalised(logits, past, paths, self.ids))
+            steps, follow, own = _best(logits, after[-1], wide, self.ids)
             reached = (scores.unsqueeze(1) + steps).flatten()
             all_scores.append(reached)
             all_own.append(own.flatten())
@@ -226,6 +231,7 @@ class StateTree(Proposer):
             torch.cat(all_own),
             torch.cat(read).tolist() if read else [],
             torch.cat(rows),
+            None if past is None else torch.cat(after),
         )
 
     def _level(
@@ -284,13 +290,17 @@ class StateTree(Proposer):
         return self.head.follow(tokens, states, places, mask, self.embedding, self.memories[step], step)
 
 
-def _best(
-    logits: Tensor, wide: int, past: Past | None, paths: list[list[int]], ids: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The most likely `wide` tokens after each path: log-probabilities after penalties, ids, log-probabilities before
-    them; each (n, wide). `ids` says what the columns of the logits are in the target's vocabulary, if not all of it."""
+def _penalised(logits: Tensor, past: Past | None, paths: list[list[int]], ids: Tensor | None) -> Tensor:
+    """Logits (n, k) after the penalties of the text and each path. `ids` says what their columns are in the target's
+    vocabulary, if not all of it."""
+    return logits if past is None else past.penalised(logits, paths, ids)
+
+
+def _best(logits: Tensor, penalised: Tensor, wide: int, ids: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The most likely `wide` tokens of each row: log-probabilities after penalties, ids, log-probabilities before
+    them; each (n, wide)."""
     own = logits.log_softmax(-1)
-    after = own if past is None else past.penalised(logits, paths, ids).log_softmax(-1)
+    after = own if penalised is logits else penalised.log_softmax(-1)
     steps, columns = after.topk(wide)
     tokens = columns if ids is None else ids[columns]
-    return steps, tokens, steps if past is None else own.gather(-1, columns)
+    return steps, tokens, steps if penalised is logits else own.gather(-1, columns)

@@ -57,10 +57,13 @@ def _round(row: Round, judging: Judging) -> Iterator[str]:
             ):
                 yield f"{where}: node {node} is {verdict} with coin {coin} against threshold {threshold}."
     for position in row.positions:
-        for name in ("p", "model_p", "q", "model_q", "residual"):
-            head = getattr(position, name)
-            if head is not None and not math.isclose(sum(head.prob) + head.tail, 1.0, abs_tol=1e-3):
+        for name, head in position.heads.items():
+            if not math.isclose(sum(head.prob) + head.tail, 1.0, abs_tol=1e-3):
                 yield f"{where}: {name} at node {position.at} sums to {sum(head.prob) + head.tail:.5f}."
+        if (after := position.penalised_p) is not None:
+            chance = dict(zip(after.id, after.prob, strict=True))
+            if chance.get(position.p.id[0], 0.0) < after.prob[0]:
+                yield f"{where}: what greedy decoding takes at node {position.at} is not the likeliest after penalties."
     if row.positions and [position.token for position in row.positions] != tokens:
         yield f"{where}: the recorded positions are not those of the committed tokens."
 

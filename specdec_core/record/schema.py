@@ -106,6 +106,10 @@ class Nodes:
     node's parent, of the distribution that a rule with its own threshold looks at: p, or the target's own where p is
     one-hot. `p_entropy` is that distribution's entropy, kept only where it differs from `entropy`. `recursive` is
     the threshold of recursive rejection, given that all earlier siblings failed; kept only for drawn trees.
+
+    `penalised_p` and `penalised_q` are `model_p` and `model_q` after penalties, which is what the most likely token is
+    taken from at temperature 0, where p and q are one-hot; kept only there, and only where a penalty was set. There is
+    no `penalised_q` where the draft does not apply penalties.
     """
 
     parent: Annotated[list[Annotated[int, Field(ge=-1)]], Column]
@@ -123,6 +127,8 @@ class Nodes:
     p_max: Annotated[list[Probability | None] | None, Column] = None
     p_entropy: Annotated[list[Annotated[float, Field(ge=-1e-4, le=30)] | None] | None, Column] = None
     recursive: Annotated[list[Probability | None] | None, Column] = None
+    penalised_p: Annotated[list[Probability | None] | None, Column] = None
+    penalised_q: Annotated[list[Probability | None] | None, Column] = None
 
 
 @dataclass(slots=True)
@@ -143,7 +149,8 @@ class Position:
     for rules that subtract nothing); None where nothing was rejected. `draw` is the number that drew a corrected or
     bonus token; None at temperature 0, where the most likely one is taken. `overlap` is Σ min(p, q), the probability
     that a token drafted from q passes speculative sampling, and Σ p over the children where they are fixed. The
-    entropies are of the models' own distributions at temperature 1.
+    entropies are of the models' own distributions at temperature 1. `penalised_p` and `penalised_q` are `model_p` and
+    `model_q` after penalties; kept as in `Nodes`.
     """
 
     at: Annotated[int, Field(ge=-1)]
@@ -158,6 +165,14 @@ class Position:
     entropy_q: Annotated[float, Field(ge=-1e-4, le=30)] | None
     overlap: Probability | None
     draw: Annotated[float, Field(ge=0.0, lt=1.0)] | None
+    penalised_p: Candidates | None = None
+    penalised_q: Candidates | None = None
+
+    @property
+    def heads(self) -> dict[str, Candidates]:
+        """The distributions that are kept, by name."""
+        names = ("p", "model_p", "penalised_p", "q", "model_q", "penalised_q", "residual")
+        return {name: head for name in names if (head := getattr(self, name)) is not None}
 
 
 @dataclass(slots=True)

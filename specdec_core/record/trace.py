@@ -189,8 +189,8 @@ def check_shape(trace: Trace) -> None:
                 f"This is not a valid trace: round {row.index} has a 'block_mass' of another length."
             )
         for position in row.positions:
-            for head in (position.p, position.model_p, position.q, position.model_q, position.residual):
-                if head is not None and not 0 < len(head.id) == len(head.prob):
+            for head in position.heads.values():
+                if not 0 < len(head.id) == len(head.prob):
                     raise TraceError(
                         f"This is not a valid trace: round {row.index} has ids without probabilities."
                     )

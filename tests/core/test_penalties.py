@@ -19,6 +19,8 @@ from specdec_core.engine import decode as loop
 from specdec_core.exact.distribution import distance
 from specdec_core.models.bundle import HubModel
 from specdec_core.penalties import Past, Penalties, paths_of
+from specdec_core.record.audit import audit
+from specdec_core.record.schema import Candidates
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp, widen
 from specdec_core.testing import NextProbs, scripted
@@ -450,7 +452,7 @@ def test_lossless_rules_write_the_penalised_distribution_exactly(rule: str, draf
 
 def test_the_record_keeps_the_processed_p_and_the_models_own() -> None:
     """Catches: a recorded p without the penalty, a model_p with it, a rank that is not greedy decoding's, a position
-    whose one-hot p points at the token that the penalty removed."""
+    whose one-hot p points at the token that the penalty removed; no record of what it was taken from."""
     models, asked = whole("llama"), SETS[0]
     for temperature in (0.0, 0.9):
         settings = sd.Settings(temperature=temperature, max_new_tokens=LENGTH, **asked)
@@ -468,6 +470,15 @@ def test_the_record_keeps_the_processed_p_and_the_models_own() -> None:
                 assert own.prob[0] == pytest.approx(float(logits.softmax(-1)[own.id[0]]), abs=1e-4)
                 p = Warp(temperature)(scores)
                 assert position.p.id[0] == likeliest
+                if temperature:  # p has the penalty
+                    assert position.penalised_p is None and position.penalised_q is None
+                else:
+                    _near(position.penalised_p, scores)
+                    if position.model_q is not None:
+                        with torch.inference_mode():
+                            drafted = drafting(models)(torch.tensor([before])).logits[0, -1].float()
+                        _near(position.model_q, drafted)
+                        _near(position.penalised_q, _processed(before, drafted, asked))
                 assert position.p.prob[0] == pytest.approx(float(p[likeliest]), abs=1e-4)
                 if temperature == 0.0:
                     assert row.committed.token[place] == likeliest
@@ -475,15 +486,69 @@ def test_the_record_keeps_the_processed_p_and_the_models_own() -> None:
             for node, parent in enumerate(tree.parents):
                 if temperature == 0.0:
                     assert (row.nodes.p[node] == 1.0) == (row.nodes.rank[node] == 1), parent
+                    assert row.nodes.penalised_p is not None and row.nodes.penalised_q is not None
+                    before = [*text, *paths_of(tree)[parent + 1]]
+                    for model, column in (
+                        (module(models), row.nodes.penalised_p),
+                        (drafting(models), row.nodes.penalised_q),
+                    ):
+                        with torch.inference_mode():
+                            logits = model(torch.tensor([before])).logits[0, -1].float()
+                        chance = _processed(before, logits, asked).softmax(-1)[tree.tokens[node]]
+                        assert column[node] == pytest.approx(float(chance), abs=1e-4)
+                else:
+                    assert row.nodes.penalised_p is None and row.nodes.penalised_q is None
         assert moved, "the penalty moved no likeliest token: this proves nothing"
         assert trace.header.settings["repetition_penalty"] == 1.4
         assert sd.Trace.from_json(trace.to_json()) == trace
+
+
+def drafting(models: sd.Models) -> PreTrainedModel:
+    """The draft's module."""
+    assert isinstance(models.draft, HubModel)
+    return models.draft.model
+
+
+def _near(head: Candidates | None, scores: Tensor) -> None:
+    """The recorded head is that of these logits."""
+    assert head is not None
+    probs = scores.softmax(-1)
+    assert head.prob == pytest.approx(probs[head.id].tolist(), abs=1e-4)
+    assert head.prob == pytest.approx(probs.topk(len(head.id)).values.tolist(), abs=1e-4)
+    assert head.tail == pytest.approx(1.0 - sum(head.prob), abs=1e-4)
 
 
 def _processed(text: list[int], logits: Tensor, asked: dict[str, Any]) -> Tensor:
     past = Penalties.of(sd.Settings(**asked)).after(text)
     assert past is not None
     return past.next(logits)
+
+
+@pytest.mark.parametrize(
+    "proposer", ["draft-model", "eagle", "eagle3", "mtp", "medusa", "oracle", "early-exit"]
+)
+def test_what_a_penalised_draft_took_its_guesses_from_is_kept(proposer: str) -> None:
+    """Of a place's guesses the most likely one after penalties is the draft's first. Catches: rows of another place, or
+    logits before the penalty."""
+    trace = sd.decode(
+        whole("llama"), PROMPTS[0], sd.Settings(proposer=proposer, max_new_tokens=LENGTH, **SETS[0])
+    )
+    kept = moved = 0
+    for row in trace.rounds:
+        for position in row.positions:
+            children = [node for node, parent in enumerate(row.nodes.parent) if parent == position.at]
+            if not children or position.model_q is None:
+                continue
+            after = position.penalised_q
+            assert (
+                after is not None and row.nodes.penalised_q is not None and row.nodes.penalised_p is not None
+            )
+            assert row.nodes.token[children[0]] == after.id[0]
+            assert row.nodes.penalised_q[children[0]] == pytest.approx(after.prob[0], abs=1e-6)
+            kept += 1
+            moved += after.prob[0] != position.model_q.prob[0]
+    assert kept and moved
+    assert not list(audit(trace))
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.9])

@@ -551,9 +551,43 @@ def test_at_temperature_zero_one_sentence_says_what_is_compared(page: Page) -> N
     assert decided > 3
 
 
+def _older(trace: sd.Trace) -> sd.Trace:
+    """The record as versions that did not keep the probabilities after penalties wrote it."""
+    trace = copy.deepcopy(trace)
+    for row in trace.rounds:
+        row.nodes.penalised_p = row.nodes.penalised_q = None
+        for position in row.positions:
+            position.penalised_p = position.penalised_q = None
+    return trace
+
+
+def test_with_a_penalty_the_chart_shows_what_was_compared(page: Page) -> None:
+    """Catches: bars in which the token that was written is not the longest, and a guess that was not the draft's
+    first."""
+    trace = recorded("draft-model", temperature=0.0, repetition_penalty=1.6, max_new_tokens=60)
+    stage(page, trace)
+    moved = 0
+    for (_, row, position, node), drawn in _looked(page, trace):
+        assert drawn["tab"] == "How sure the models were" and "before it" not in drawn["text"]
+        rows = {each["token"]: (each["p"], each["q"]) for each in drawn["rows"] if each["token"] != "rest"}
+        for side, head in enumerate((position.penalised_p, position.penalised_q)):
+            if head is None:
+                continue
+            for token, value in zip(head.id[:4], head.prob, strict=False):
+                assert rows[str(token)][side] == pytest.approx(value)
+        first = max(rows, key=lambda token: rows[token][0] or 0.0)
+        assert first == str(position.p.id[0])
+        if node >= 0:
+            guess, nodes = str(row.nodes.token[node]), row.nodes
+            assert rows[guess][0] == pytest.approx(nodes.penalised_p[node], abs=1e-6)
+            assert guess == max(rows, key=lambda token: rows[token][1] or 0.0), "the draft's own first"
+        moved += position.p.id[0] != position.model_p.id[0]
+    assert moved
+
+
 def test_a_penalty_that_changes_what_is_written_is_said(page: Page) -> None:
     """Catches: “its most likely token” beside a chart of the model's own p, in which another one is more likely."""
-    trace = recorded("draft-model", temperature=0.0, repetition_penalty=1.6, max_new_tokens=60)
+    trace = _older(recorded("draft-model", temperature=0.0, repetition_penalty=1.6, max_new_tokens=60))
     stage(page, trace)
     places = [
         (row.index + 1, position)
@@ -576,7 +610,7 @@ def test_a_penalty_that_changes_what_is_written_is_said(page: Page) -> None:
 def test_a_penalty_that_changes_what_is_accepted_is_said(page: Page) -> None:
     """Catches: a guess rejected for another “first choice” than the chart's, or with another rank than the chart shows,
     and “the chart shows p before it” beside a chart of what was compared."""
-    trace = recorded("draft-model", temperature=0.0, repetition_penalty=1.6, max_new_tokens=60)
+    trace = _older(recorded("draft-model", temperature=0.0, repetition_penalty=1.6, max_new_tokens=60))
     stage(page, trace)
     seen, ranks = set(), 0
     for ((_, row, position, node), own), (_, compared) in zip(
@@ -599,16 +633,17 @@ def test_a_penalty_that_changes_what_is_accepted_is_said(page: Page) -> None:
     assert seen == {True, False} and ranks
 
 
-@pytest.mark.parametrize("penalty", [None, 1.6])
-def test_before_the_target_has_run_q_is_said_to_be_without_the_penalty(
-    page: Page, penalty: float | None
+@pytest.mark.parametrize(("penalty", "older"), [(None, False), (1.6, True), (1.6, False)])
+def test_before_the_target_has_run_q_is_said_to_be_without_the_penalty_if_it_is(
+    page: Page, penalty: float | None, older: bool
 ) -> None:
     """Catches: a draft that seems to have passed over its own most likely token."""
-    stage(page, recorded("draft-model", temperature=0.0, repetition_penalty=penalty, max_new_tokens=60))
+    trace = recorded("draft-model", temperature=0.0, repetition_penalty=penalty, max_new_tokens=60)
+    stage(page, _older(trace) if older else trace)
     (own,), (compared,) = look(page, [(3, 0, 0)], CHART), look(page, [(3, 0, 0)], CHART, JUDGED)
     for drawn in (own, compared):
         assert "The target has not run yet" in drawn["text"]
-    assert ("before the penalty for repetition" in own["text"]) is (penalty is not None)
+    assert ("before the penalty for repetition" in own["text"]) is older
     assert "before the penalty for repetition" not in compared["text"]
 
 
@@ -635,7 +670,7 @@ def _another_future(record: dict[str, Any], at: int, event: int, judged: list[in
     row = changed["rounds"][at]
     nodes, size = row["nodes"], len(row["nodes"]["token"])
     if event == 0:
-        for name in ("p", "model_p", "entropy", "p_max"):
+        for name in ("p", "model_p", "penalised_p", "entropy", "p_max"):
             nodes[name] = [0.123] * size
         nodes["rank"] = [7] * size
         if nodes["p_entropy"]:
@@ -651,7 +686,7 @@ def _another_future(record: dict[str, Any], at: int, event: int, judged: list[in
     for position in row["positions"]:
         position.update(token=5, source="corrected", residual=other, draw=0.99)
         if event == 0:
-            position.update(p=other, model_p=other, overlap=0.111, entropy_p=1.0)
+            position.update(p=other, model_p=other, penalised_p=other, overlap=0.111, entropy_p=1.0)
     row["committed"] = {"token": [5], "source": ["corrected"]}
     row["block_mass"] = None
     for name in ("draft_s", "verify_s", "judge_s", "commit_s"):

@@ -16,8 +16,9 @@ import { sure } from "./sure.js";
 const LISTED = 2; // tokens of what is left of p after a rejection that are named above as well
 const COVERS = new Set(["speculative-sampling", "exact-match"]); // of fixed guesses one passes, with Σ p over them
 const TRIES = new Set(["ensemble", "kseq"]); // as does one of several rivals tried in turn, each by its threshold
-/** @type {("p"|"q"|"model_p"|"model_q"|"rank"|"entropy")[]} */
-export const FACTS = ["p", "q", "model_p", "model_q", "rank", "entropy"];
+/** @type {("p"|"q"|"model_p"|"model_q"|"penalised_p"|"penalised_q"|"rank"|"entropy")[]} */
+export const FACTS = ["p", "q", "model_p", "model_q", "penalised_p", "penalised_q", "rank", "entropy"];
+const DRAFTED = new Set(["q", "model_q", "penalised_q"]); // known before the target has run
 
 /**
  * @typedef {{rule: "typical"|"confidence", options: Record<string, unknown>, p: number|null, entropy: number|null, asIs: boolean}} Criterion of a rule without a coin
@@ -31,9 +32,9 @@ export const FACTS = ["p", "q", "model_p", "model_q", "rank", "entropy"];
  *   target: {text: string, rank: number|null}|null, judged: Bars|null, models: Bars|null, overlap: number|null,
  *   residual: {rows: Drawable[], rest: number}|null, distribution: Drawable[]|null, draw: number|null, vocabulary: number,
  *   coin: {u: number, threshold: number, later: boolean}|null, choice: string|null, coins: Coin[]|null, coinless: {threshold: number|null}|null,
- *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, sharp: boolean, modelless: boolean, undrafted: boolean}} Odds
+ *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, sharp: boolean, modelless: boolean, undrafted: boolean, before: {p: boolean, q: boolean}}} Odds
  *   `sharp`: q is 1 on every guess; `pointed`: they were fixed, not drawn; `modelless`: and they do not come from a model; `undrafted`: nothing was proposed;
- *   `choice`: at temperature 0, in place of a coin, the target's first choice; `covers`: of fixed guesses one passes, with Σ p over them; `chance`: the same from thresholds, where known
+ *   `before`: of `models`, which are from before a penalty, if there is one; `choice`: at temperature 0, in place of a coin, the target's first choice; `covers`: of fixed guesses one passes, with Σ p over them; `chance`: the same from thresholds, where known
  * @typedef {{by: "longest"|"longer"|"branch"|"rejected"|"rival"|"rivalAbove"|"end"|"other", other?: string, stem?: string}} Unreached
  *   why there is no verdict: `other` is the guess that was rejected or accepted, `stem` the one in whose place it was
  */
@@ -72,7 +73,7 @@ export function oddsOf(view) {
   /** @param {Measure} name @param {number} of */
   const entry = (name, of) => number(list(nodes[name])[of]);
   /** @param {Measure} name */
-  const at = (name) => (proposal && (knowsP || name === "q" || name === "model_q") ? entry(name, node) : null);
+  const at = (name) => (proposal && (knowsP || DRAFTED.has(name)) ? entry(name, node) : null);
   const facts = proposal ? Object.fromEntries(FACTS.map((name) => [name, at(name)])) : null;
   const id = proposal ? list(nodes.token)[node] : list(row.committed?.token)[ownAt];
   const settings = trace.header?.settings ?? {};
@@ -104,8 +105,11 @@ export function oddsOf(view) {
   const exact = (p, q) => new Map(siblings.map((item) => [
     list(nodes.token)[item.node], { node: item.node, p: knowsP ? entry(p, item.node) : null, q: item === siblings[0] ? entry(q, item.node) : null },
   ]));
-  /** @param {Candidates|null|undefined} p @param {Candidates|null|undefined} q @param {[Measure, Measure]} columns */
-  const bars = (p, q, columns) => barsOf(trace, p, q, exact(...columns), id, over ? place?.token : null, compares ? [] : list(position?.residual?.id).slice(0, LISTED));
+  /** @param {Candidates|null|undefined} p @param {Candidates|null|undefined} q @param {[Measure, Measure]} names */
+  const bars = (p, q, names) => barsOf(trace, p, q, exact(...names), id, over ? place?.token : null, compares ? [] : list(position?.residual?.id).slice(0, LISTED));
+
+  /** @type {[Measure, Measure]} the models' own, after penalties where the record has them */
+  const columns = [place?.penalised_p ? "penalised_p" : "model_p", place?.penalised_q ? "penalised_q" : "model_q"];
 
   return {
     text: proposal?.text ?? sure(own).name,
@@ -135,7 +139,8 @@ export function oddsOf(view) {
     lossy: Boolean(lane.lossy),
     rule,
     judged: position && (position.p || position.q) ? bars(position.p, position.q, ["p", "q"]) : null,
-    models: position && (position.model_p || position.model_q) ? bars(position.model_p, position.model_q, ["model_p", "model_q"]) : null,
+    models: position && (position.model_p || position.model_q) ? bars(position.penalised_p ?? position.model_p, position.penalised_q ?? position.model_q, columns) : null,
+    before: { p: columns[0] === "model_p", q: columns[1] === "model_q" },
     overlap: number(position?.overlap),
     residual: position?.residual && !compares ? residualOf(trace, position.residual, place?.token) : null,
     distribution: over && place && number(place.draw) !== null ? headOf(trace, place.residual ?? place.p, place.token) : null,
@@ -168,6 +173,8 @@ function gated(place, knowsP, over) {
     model_p: knowsP ? place.model_p : null,
     q: place.q,
     model_q: place.model_q,
+    penalised_p: knowsP ? place.penalised_p : null,
+    penalised_q: place.penalised_q,
     overlap: knowsP ? place.overlap : null,
     residual: over ? place.residual : null,
   };

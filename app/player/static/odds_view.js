@@ -83,7 +83,7 @@ export function createOdds() {
     if (odds.missing || !odds.judged || !odds.models) return null;
     /** @param {"judged"|"models"} name @param {string} words */
     const tab = (name, words) => {
-      const button = el("button", { type: "button", class: "tab", "aria-pressed": String(usingOf(odds) === name), title: name === "judged" ? O.judgeMeans : O.sureMeans }, words);
+      const button = el("button", { type: "button", class: "tab", "aria-pressed": String(usingOf(odds) === name), title: name === "judged" ? O.judgeMeans : O.sureMeans(odds.penalised && !odds.before.p) }, words);
       button.onclick = () => {
         lens = name;
         again(odds, '.tab[aria-pressed="true"]');
@@ -102,7 +102,7 @@ export function createOdds() {
     const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching && (!odds.greedy || odds.lossy); // one-hot distributions need no sums
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     /** @type {HTMLElement[]} */
-    const made = odds.verdict === "pruned" ? [el("p", { class: "hint" }, O.pruned)] : [el("p", { class: "compares" }, comparison(odds, titleOf(odds), using === "models" ? `${bars.hasP ? "p" : ""}${bars.hasQ ? "q" : ""}` : ""))];
+    const made = odds.verdict === "pruned" ? [el("p", { class: "hint" }, O.pruned)] : [el("p", { class: "compares" }, comparison(odds, titleOf(odds), using === "models" ? `${bars.hasP && odds.before.p ? "p" : ""}${bars.hasQ && odds.before.q ? "q" : ""}` : ""))];
     made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ)), chart(areas, bars, parts, odds));
     if (parts && areas.totals) made.push(sums(areas.totals, words(odds, fixed), Boolean(fixed)));
     if (bars.rows.some((row) => row.minor)) {
@@ -177,7 +177,7 @@ function saidBy(words, odds) {
  * What the rule compares here, in one sentence.
  * @param {Odds} odds
  * @param {string} title
- * @param {string} shown the models' own probabilities in the chart: "p", "q" or "pq"; empty where it shows what the rule compared
+ * @param {string} shown the models' own probabilities in the chart that are from before penalties: "p", "q" or "pq"; empty without any
  */
 function comparison(odds, title, shown) {
   if (!odds.knowsP) return odds.pointed ? O.beforeFixed : odds.atZero ? O.beforeGreedy(odds.penalised && shown !== "") : O.before;

@@ -67,7 +67,7 @@ export const O = {
   sure: "How sure the models were",
   judge: "What was compared",
   used: "What was used", // where there was no guess to compare
-  sureMeans: "The models' own probabilities, at temperature 1",
+  sureMeans: (/** @type {boolean} */ after) => `The models' own probabilities, at temperature 1${after ? ", after the penalty for repetition" : ""}`,
   judgeMeans: "What the rule saw: the probabilities after temperature, penalties and cut-offs",
   views: "Which probabilities",
   target: "target's p",
@@ -204,5 +204,5 @@ export const O = {
   recorded: "What was recorded of it",
   nothing: "This record holds only the tokens, without probabilities. Run it again with full recording to see the odds.",
   sibling: "The distributions of this position were not recorded, because no token was committed here.",
-  facts: { p: "p, after penalties and temperature", q: "q, after penalties and temperature", model_p: "target's own p", model_q: "draft's own q", rank: "rank for the target, after penalties", entropy: "entropy of the target's own p (nats)" },
+  facts: { p: "p, after penalties and temperature", q: "q, after penalties and temperature", model_p: "target's own p", model_q: "draft's own q", penalised_p: "target's own p, after penalties", penalised_q: "draft's own q, after penalties", rank: "rank for the target, after penalties", entropy: "entropy of the target's own p (nats)" },
 };

@@ -49,7 +49,7 @@ export const O = {
   sure: "Wie sicher die Modelle waren",
   judge: "Was verglichen wurde",
   used: "Was verwendet wurde",
-  sureMeans: "Die eigenen Wahrscheinlichkeiten der Modelle, bei Temperatur 1",
+  sureMeans: (after) => `Die eigenen Wahrscheinlichkeiten der Modelle, bei Temperatur 1${after ? ", nach dem Abzug für Wiederholungen" : ""}`,
   judgeMeans: "Was die Regel sah: die Wahrscheinlichkeiten nach Temperatur, Strafen und Begrenzungen",
   views: "Welche Wahrscheinlichkeiten",
   target: "p des Zielmodells",
@@ -183,5 +183,5 @@ export const O = {
   recorded: "Was davon aufgezeichnet wurde",
   nothing: "Diese Aufzeichnung enthält nur die Tokens, keine Wahrscheinlichkeiten. Wiederholen Sie den Lauf mit vollständiger Aufzeichnung, um sie zu sehen.",
   sibling: "Die Verteilungen dieser Position wurden nicht aufgezeichnet, da hier kein Token übernommen wurde.",
-  facts: { p: "p, nach Abzügen und Temperatur", q: "q, nach Abzügen und Temperatur", model_p: "eigenes p des Zielmodells", model_q: "eigenes q des Drafts", rank: "Rang beim Zielmodell, nach Abzügen", entropy: "Entropie des eigenen p des Zielmodells (Nat)" },
+  facts: { p: "p, nach Abzügen und Temperatur", q: "q, nach Abzügen und Temperatur", model_p: "eigenes p des Zielmodells", model_q: "eigenes q des Drafts", penalised_p: "eigenes p des Zielmodells, nach Abzügen", penalised_q: "eigenes q des Drafts, nach Abzügen", rank: "Rang beim Zielmodell, nach Abzügen", entropy: "Entropie des eigenen p des Zielmodells (Nat)" },
 };
