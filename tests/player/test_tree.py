@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
 
 import pytest
@@ -132,6 +133,34 @@ def test_each_moment_shows_what_it_knows_and_no_more(page: Page, server: Server)
         )
     own = page.locator(".tree .chip.ghost")
     expect(own).to_have_attribute("aria-label", "‘\u00a0OWN’, corrected by the target, after ‘\u00a0w2’")
+
+
+def test_at_temperature_zero_the_tree_shows_what_the_likeliest_token_was_taken_from(
+    page: Page, server: Server
+) -> None:
+    """Catches: zeros and ones, or probabilities before a penalty beside a rank after it."""
+    record = tree_record([-1, -1], ["accepted", "unreached"])
+    record["header"]["settings"]["temperature"] = 0.0
+    nodes = record["rounds"][0]["nodes"]
+    nodes |= {
+        "p": [1.0, 0.0],
+        "q": [1.0, 1.0],
+        "rank": [1, 2],
+        "model_p": [0.311, 0.612],
+        "model_q": [0.321, 0.622],
+    }
+    show(page, server, record, step=1)
+    assert {"p 0.311", "q 0.321", "p 0.612", "q 0.622"} <= set(
+        re.findall(r"[pq] 0\.\d+", page.evaluate(TREE))
+    )
+    nodes |= {"penalised_p": [0.431, 0.212], "penalised_q": [0.441, 0.222]}
+    show(page, server, record, step=1)
+    assert set(re.findall(r"[pq] 0\.\d+", page.evaluate(TREE))) == {
+        "p 0.431",
+        "q 0.441",
+        "p 0.212",
+        "q 0.222",
+    }
 
 
 @pytest.mark.parametrize("view", ["tree", "mask"])
