@@ -1,4 +1,4 @@
-"""Where each millisecond went: the time of one committed token, cut into phases, lanes side by side."""
+"""Where each millisecond went: the time of one committed token, cut into parts, lanes side by side."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from app.theme import OTHER, PHASES, fill
+from app.theme import PARTS, fill
 from specdec_core.record.trace import Trace
 
 from .chart import Chart
 from .panels import broken, empty
 
 TITLE = "Where did each millisecond go? Guessing pays off if the whole bar is shorter than plain decoding's"
-LOOKS = {**PHASES, "other": OTHER}
 ZERO_WIDTH = "\u200b"
 
 
 def time_budget(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
-    """Milliseconds per committed token by phase, without prefill and recording."""
+    """Milliseconds per committed token by part, without prefill and recording."""
     budgets = [budget(trace) for trace in traces]
     if not any(sum(found.values()) for found in budgets):
         said = "Nothing was timed, so there is no time to divide."
@@ -28,15 +27,15 @@ def time_budget(traces: Sequence[Trace], labels: Sequence[str], provenance: str)
     figure = go.Figure(
         [
             go.Bar(
-                name=phase,
+                name=part,
                 orientation="h",
                 y=names,
-                x=[found[phase] for found in budgets],
+                x=[found[part] for found in budgets],
                 marker=fill(colour, pattern),
-                hovertemplate=phase + ": %{x:.2f} ms per token<extra>%{y}</extra>",
+                hovertemplate=part + ": %{x:.2f} ms per token<extra>%{y}</extra>",
             )
-            for phase, (colour, pattern) in LOOKS.items()
-            if any(found[phase] for found in budgets)
+            for part, (colour, pattern) in PARTS.items()
+            if any(found[part] for found in budgets)
         ]
     )
     totals = [sum(found.values()) for found in budgets]
@@ -76,26 +75,22 @@ def time_budget(traces: Sequence[Trace], labels: Sequence[str], provenance: str)
     )
     sentences = " ".join(
         f"{label}: {total:.2f} ms, of which "
-        + ", ".join(f"{phase} {found[phase]:.2f}" for phase in LOOKS if found[phase])
+        + ", ".join(f"{part} {found[part]:.2f}" for part in PARTS if found[part])
         + "."
         for label, total, found in zip(labels, totals, budgets, strict=True)
         if total
     )
-    return Chart(figure, TITLE, provenance, f"Milliseconds per committed token by phase. {sentences}")
+    return Chart(figure, TITLE, provenance, f"Milliseconds per committed token by part. {sentences}")
 
 
 def budget(trace: Trace) -> dict[str, float]:
-    """Milliseconds per committed token in each phase; a plain lane's time before its passes is not drafting."""
-    spent = dict.fromkeys(LOOKS, 0.0)
+    """Milliseconds per committed token in each part; a plain lane's time before its passes is not drafting."""
+    spent = dict.fromkeys(PARTS, 0.0)
     stats = trace.stats
     if not stats.tokens:
         return spent
-    first = "other" if trace.header.settings.get("proposer") == "none" else "draft"
-    spent[first] += stats.draft_s
-    spent["verify"] = stats.verify_s
-    if trace.rounds:
-        spent["judge"] = sum(row.judge_s for row in trace.rounds)
-        spent["commit"] = sum(row.commit_s for row in trace.rounds)
-    else:
-        spent["other"] += stats.other_s
-    return {phase: 1e3 * seconds / stats.tokens for phase, seconds in spent.items()}
+    plain = trace.header.settings.get("proposer") == "none"
+    spent["other work" if plain else "draft"] += stats.draft_s
+    spent["target pass"] += stats.verify_s
+    spent["other work"] += stats.other_s
+    return {part: 1e3 * seconds / stats.tokens for part, seconds in spent.items()}

@@ -10,14 +10,13 @@ from typing import Any
 import plotly.graph_objects as go
 
 from app.text import count
-from app.theme import OTHER, PHASES, fill
+from app.theme import PARTS, fill
 from specdec_core.record.schema import Round
 from specdec_core.record.trace import Trace
 
 from .chart import Chart
 
 MOST_ROUNDS = 40  # that can be told apart; of longer lanes each part is added up
-PARTS = {"draft": PHASES["draft"], "target pass": PHASES["verify"], "other work": OTHER}  # as in the player
 
 
 def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:

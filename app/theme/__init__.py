@@ -64,13 +64,8 @@ def _parts(colour: str) -> list[int]:
     return [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
 
 
-PHASES = {
-    "draft": (ORANGE, "/"),
-    "verify": (BLUE, ""),
-    "judge": (PURPLE, "x"),
-    "commit": (GREEN, "."),
-}
-OTHER = (GREY, "-")  # what is neither drafting nor a pass
+# the parts of a round's time, named as in the player
+PARTS = {"draft": (ORANGE, "/"), "target pass": (BLUE, ""), "other work": (GREY, "-")}
 
 
 class Look(NamedTuple):

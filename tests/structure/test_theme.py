@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app import theme
-from app.theme import COLOURS, CSS, LANES, PAGE, PHASES, SOURCES, TEXT, mixed
+from app.theme import COLOURS, CSS, LANES, PAGE, PARTS, SOURCES, TEXT, mixed
 from app.ui.chip import chip
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +89,7 @@ def test_text_and_marks_stand_out() -> None:
             assert min(map(contrast, TEXT, pair)) >= 4.5, name
         elif name != "border":
             assert min(map(contrast, pair, PAGE)) >= (3.0 if name == "lit" else 4.5), name
-    drawn = {look.colour for look in LANES} | {look[0] for look in (*PHASES.values(), *SOURCES.values())}
+    drawn = {look.colour for look in LANES} | {look[0] for look in (*PARTS.values(), *SOURCES.values())}
     for colour in drawn:
         assert min(contrast(colour, page) for page in PAGE) >= 3.0, colour
         assert contrast(TEXT.light, mixed(colour, 0.2)) >= 4.5, colour

@@ -17,7 +17,7 @@ from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
 from app.course.scale import scale
 from app.course.words import Words
-from app.theme import CLEAR, GREY, ORANGE, PAGE, PHASES, WHITE, fill
+from app.theme import CLEAR, GREY, ORANGE, PAGE, PARTS, WHITE, fill
 from app.ui.fragment import fragment
 from specdec_core import theory
 
@@ -128,13 +128,13 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
     rest = rounds(given, alpha, drafting, "overlap" if mode == "serial" else "serial")
     lanes = {"draft": words("overlap-gantt.draft_lane"), "verify": words("overlap-gantt.target_lane")}
     looks = {
-        "draft": fill(PHASES["draft"][0], ""),  # only what is thrown away is hatched
+        "draft": fill(PARTS["draft"][0], ""),  # only what is thrown away is hatched
         "lost": {
             "color": CLEAR,
             "pattern": {"shape": "x", "size": 7, "solidity": 0.3, "fillmode": "overlay", "fgcolor": ORANGE},
             "line": {"width": 1.5, "color": ORANGE},
         },
-        "verify": fill(*PHASES["verify"]),
+        "verify": fill(*PARTS["target pass"]),
     }
     figure = go.Figure()
     for what, look in looks.items():
