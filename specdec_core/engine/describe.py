@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from specdec_core.record.schema import TOP, Candidates, Position, Round
+from specdec_core.record.schema import Candidates, Position, Round
 from specdec_core.rules import Decision
 from specdec_core.rules.block import recorded_masses
 from specdec_core.rules.speculative_sampling import at_nodes, thresholds
 from specdec_core.sampling import Warp, first_best
 from specdec_core.tree import TokenTree
 
-BLOCK = 32  # numbers of a row that are looked through together
+from .probs import Described, Probs, candidates_of, ranks, rows_of, spread
 
 
 @dataclass(slots=True)
@@ -76,18 +75,18 @@ def describe(
         draft: the same for the draft's logits; None if no round has any.
         warp: turned the target's logits into p.
     """
-    target_described = _Described(*target)
+    target_described = Described(*target)
     # of all rounds in which anything was drafted
     ids = next((raw.draft_ids for raw in batch if raw.draft_logits is not None), None)
-    draft_described = _Described(*draft, ids) if draft is not None else None
+    draft_described = Described(*draft, ids) if draft is not None else None
     scores = [raw.scores for raw in batch if raw.scores is not None]  # of all rounds or of none
     penalised = torch.cat(scores) if scores else None
     # of all rounds in which anything was drafted, or of none
     guessed = [raw.draft_scores for raw in batch if raw.draft_scores is not None]
     after = _After(
         # where p is not one-hot, it has the penalties
-        None if penalised is None or batch[0].p is not None else _Probs(penalised),
-        _Probs(torch.cat(guessed), None, ids) if guessed else None,
+        None if penalised is None or batch[0].p is not None else Probs(penalised),
+        Probs(torch.cat(guessed), None, ids) if guessed else None,
     )
     heads = _Heads(batch, target_described, draft_described, after)
     _fill_nodes(batch, target_described, draft_described, penalised, warp)
@@ -100,42 +99,12 @@ def describe(
             draft_row += len(raw.draft_logits)
 
 
-class _Probs:
-    """Stacked logits (N, k) of the tokens `ids`, or of all V, and their softmax."""
-
-    def __init__(self, logits: Tensor, room: Tensor | None = None, ids: Tensor | None = None) -> None:
-        self.logits, self.ids = logits, ids
-        self.probs = torch.softmax(logits, -1, out=room)
-
-    def at(self, rows: list[int], tokens: Tensor) -> list[float]:
-        """The probability of a token in each of these rows; 0 of one that is not among the logits."""
-        if self.ids is None:
-            every: list[float] = self.probs[rows, tokens].tolist()
-            return every
-        columns = torch.searchsorted(self.ids, tokens).clamp_max_(len(self.ids) - 1)
-        found: list[float] = (self.probs[rows, columns] * (self.ids[columns] == tokens)).tolist()
-        return found
-
-    def candidates(self, rows: list[int]) -> list[Candidates]:
-        """The leading candidates of these rows."""
-        return _candidates(_rows(self.probs, rows), self.ids)
-
-
-class _Described(_Probs):
-    """The models' own probabilities (temperature 1) with their entropies."""
-
-    def __init__(self, logits: Tensor, room: Tensor, ids: Tensor | None = None) -> None:
-        super().__init__(logits, room, ids)
-        self.best = first_best(logits)
-        self.entropy, self.largest = _spread(self.probs, logits, self.best)
-
-
 @dataclass(slots=True)
 class _After:
     """The models' own probabilities after penalties, where the record keeps them."""
 
-    target: _Probs | None
-    draft: _Probs | None
+    target: Probs | None
+    draft: Probs | None
 
     def fill_nodes(self, batch: list[RawRound]) -> None:
         """Fill the columns of all rounds' nodes."""
@@ -155,31 +124,10 @@ class _After:
             start = end
 
 
-def _spread(
-    probs: Tensor, logits: Tensor, best: Tensor, temperature: float = 1.0
-) -> tuple[list[float], list[float]]:
-    """Entropy and largest probability per row (N, V) of `probs`, which are softmax(logits / T), cut or not; `best` are
-    the places (N,) of the largest."""
-    # H = log Σ exp z − Σ p z with z = logits / T, and log Σ exp z = max z − log max p, where the sums run over what the
-    # cut left: no logarithm or exponential per number.
-    places = best.unsqueeze(-1)
-    largest = probs.gather(-1, places).squeeze(-1)
-    mean = torch.linalg.vecdot(probs, logits)
-    if not bool(mean.isfinite().all()):  # 0 × −∞: an id that a draft lacks, or that a penalty bans
-        mean = torch.linalg.vecdot(probs, logits.clamp_min(torch.finfo(logits.dtype).min))
-    entropy = ((logits.gather(-1, places).squeeze(-1) - mean) / temperature - largest.log()).clamp_min(0.0)
-    # Nine decimals are precise enough for float32 and take half the space in JSON.
-    return _short(entropy), _short(largest)
-
-
-def _short(values: Tensor) -> list[float]:
-    return [round(value, 9) for value in values.tolist()]
-
-
 def _fill_nodes(
     batch: list[RawRound],
-    target: _Described,
-    draft: _Described | None,
+    target: Described,
+    draft: Described | None,
     penalised: Tensor | None,
     warp: Warp,
 ) -> None:
@@ -195,20 +143,20 @@ def _fill_nodes(
     model_p = target.probs[at, token].tolist()
     scores = target.logits if penalised is None else penalised
     favourite = target.best if penalised is None else first_best(penalised)
-    rank = _ranks(scores, rows, tokens)
+    rank = ranks(scores, rows, tokens)
     best = (favourite[at] == token).float().tolist()
     # Of tokens tied for first place, one is the argmax.
     rank = [2 if place == 1 and not first else place for place, first in zip(rank, best, strict=True)]
     entropy, largest = target.entropy, target.largest
     # of all rounds or of none
     warped_p = [
-        raw.p if raw.rows is None else _rows(raw.p, list(raw.rows)) for raw in batch if raw.p is not None
+        raw.p if raw.rows is None else rows_of(raw.p, list(raw.rows)) for raw in batch if raw.p is not None
     ]
     warped = bool(warped_p) and (penalised is not None or (not warp.greedy and warp != Warp(1.0)))
     if warped:
         # no cancellation at a low temperature
         below = scores - scores.gather(-1, favourite.unsqueeze(-1))
-        entropy, largest = _spread(torch.cat(warped_p), below, favourite, warp.temperature or 1.0)
+        entropy, largest = spread(torch.cat(warped_p), below, favourite, warp.temperature or 1.0)
     model_q = _known(draft, drafted, token)
     start = 0
     for raw in batch:
@@ -231,7 +179,7 @@ def _fill_nodes(
         start = end
 
 
-def _known(draft: _Probs | None, drafted: list[int], tokens: Tensor) -> list[float | None]:
+def _known(draft: Probs | None, drafted: list[int], tokens: Tensor) -> list[float | None]:
     """The draft's probability of a token in each of these rows; None where the row is −1."""
     known: list[float | None] = [None] * len(drafted)
     if draft is not None:
@@ -257,25 +205,11 @@ def _rows_of_nodes(batch: list[RawRound]) -> tuple[list[int], list[int]]:
     return rows, drafted
 
 
-def _ranks(scores: Tensor, rows: list[int], tokens: list[int]) -> list[int]:
-    """1 + the number of scores (N, V) above that of a token, for one token of each of these rows."""
-    if scores.device.type == "cpu" and scores.dtype == torch.float32:
-        # a row is compared where it lies; torch would copy it for each of its guesses
-        numbers = scores.numpy()
-        return [
-            1 + int(np.count_nonzero(numbers[row] > numbers[row, token]))
-            for row, token in zip(rows, tokens, strict=True)
-        ]
-    chosen = scores[rows]
-    above = chosen > chosen.gather(1, torch.tensor(tokens, device=scores.device).unsqueeze(1))
-    return [1 + int(count) for count in above.sum(-1).tolist()]
-
-
 class _Heads:
     """The leading candidates of every distribution at every committed position of a batch."""
 
     def __init__(
-        self, batch: list[RawRound], target: _Described, draft: _Described | None, after: _After
+        self, batch: list[RawRound], target: Described, draft: Described | None, after: _After
     ) -> None:
         self.target, self.draft, self.after = target, draft, after
         target_rows, draft_rows, warped, drafted = [], [], [], []
@@ -298,9 +232,9 @@ class _Heads:
         self.model_q = iter(draft.candidates(draft_rows) if draft is not None and draft_rows else [])
         self.penalised_p = iter(after.target.candidates(target_rows) if after.target else [])
         self.penalised_q = iter(after.draft.candidates(draft_rows) if after.draft and draft_rows else [])
-        self.p = iter(_candidates(torch.stack(warped)) if warped else [])
-        self.q = iter(_candidates(torch.stack(drafted)) if drafted else [])
-        self.residual = iter(_candidates(torch.stack(corrected)) if corrected else [])
+        self.p = iter(candidates_of(torch.stack(warped)) if warped else [])
+        self.q = iter(candidates_of(torch.stack(drafted)) if drafted else [])
+        self.residual = iter(candidates_of(torch.stack(corrected)) if corrected else [])
 
     def positions(self, raw: RawRound, row: int, draft_row: int) -> list[Position]:
         """The committed positions of one round, in order; rounds must be requested in the batch's order."""
@@ -369,41 +303,5 @@ def _mass(raw: RawRound, at: int, tokens: set[int], p: Candidates) -> float:
     return min(1.0, float(raw.p[at + 1, list(tokens)].sum()))
 
 
-def _rows(probs: Tensor, rows: list[int]) -> Tensor:
-    """Those rows of (N, V); a fifth of the time of `probs[rows]`."""
-    return probs.index_select(0, torch.tensor(rows, device=probs.device))
-
-
 def _point(token: int) -> Candidates:
     return Candidates([token], [1.0], 0.0)
-
-
-def _candidates(probs: Tensor, ids: Tensor | None = None) -> list[Candidates]:
-    """The leading `TOP` of each row of (N, k), without zeros, and the mass of the rest; `ids` as in `_Described`."""
-    leading, tokens = _leading(probs)
-    tokens = tokens if ids is None else ids[tokens]
-    # Subtracted from 1, not from the row's sum: over many tokens a float32 sum errs in the sixth digit.
-    tails = (1.0 - leading.double().sum(-1)).clamp(0.0, 1.0).tolist()
-    heads = []
-    for names, values, tail in zip(tokens.tolist(), leading.tolist(), tails, strict=True):
-        count = sum(value > 0.0 for value in values)
-        heads.append(Candidates(names[:count], values[:count], tail if count == len(values) else 0.0))
-    return heads
-
-
-def _leading(probs: Tensor) -> tuple[Tensor, Tensor]:
-    """The `TOP` largest of each row of (N, V) and their places, (N, TOP) each: all of them are in the `TOP` blocks with
-    the largest maxima. A search of whole rows takes two to five times as long."""
-    count, width = probs.shape
-    blocks = width // BLOCK
-    if blocks <= TOP:
-        return probs.topk(min(TOP, width), -1)
-    cut = blocks * BLOCK
-    whole = probs[:, :cut].view(count, blocks, BLOCK)
-    best = whole.amax(-1).topk(TOP, -1).indices
-    places = (best.unsqueeze(-1) * BLOCK + torch.arange(BLOCK, device=probs.device)).flatten(1)
-    if cut < width:
-        rest = torch.arange(cut, width, device=probs.device).expand(count, -1)
-        places = torch.cat((places, rest), 1)
-    leading, order = probs.gather(1, places).topk(TOP, -1)
-    return leading, places.gather(1, order)

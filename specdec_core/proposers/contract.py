@@ -99,16 +99,14 @@ class Proposal:
             None where the proposal is deterministic, which is a point mass at each node's token.
         logits: float32 (m, k), the draft's own logits without penalties, for the record and for rules that judge by its
             confidence.
-        scores: float32 (m, k), the same after the penalties that it drafted with, for the record; None where it drafted
-            without any.
+        scores: float32 (m, k), the same after the penalties it drafted with, if any; for the record.
         ids: int64 (k,) ascending, the tokens of its columns where the draft can guess only some; None: all V.
         logit_rows: for each position (0 the root, i + 1 node i) the row of `logits` that guessed its children, −1
             where there is none; None means that row i belongs to position i.
         extra: further tokens that the target reads in the same pass and that are never committed; they hang below the
             root like the tree. Their logits come back in `Outcome.extra`.
         passes: how many passes of a draft model the draft phase took; not those made ahead in the round before.
-        waited: seconds of the draft phase to leave off the clock (a person typing, an oracle's passes); the
-            loop subtracts them from the lane's clock.
+        waited: seconds of the draft phase to leave off the lane's clock (a person typing, an oracle's passes).
         dropped: drafted tokens left out of the tree, for the record.
         note: small facts for the record, such as where a match was found.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from specdec_core.engine.describe import _leading, _spread
+from specdec_core.engine.probs import largest, spread
 from specdec_core.record.schema import TOP
 
 
@@ -18,7 +18,7 @@ def test_the_leading_candidates_are_those_of_a_search_of_the_whole_row(width: in
     start = {"anywhere": None, "in one place": width // 2, "at the end": max(0, width - 12)}[peaks]
     if start is not None:
         probs[:, start : start + 12] += 1.0
-    leading, places = _leading(probs)
+    leading, places = largest(probs)
     expected = probs.topk(min(TOP, width), -1)
     assert torch.equal(leading, expected.values)
     assert torch.equal(probs.gather(1, places), leading)
@@ -32,7 +32,7 @@ def test_the_entropy_is_minus_the_sum_of_p_log_p(temperature: float, absent: int
     logits = torch.randn(6, 64, generator=torch.Generator().manual_seed(absent)) * 4
     logits[::2, :absent] = -torch.inf
     probs = torch.softmax(logits / temperature, -1)
-    entropy, largest = _spread(probs, logits - logits.amax(-1, keepdim=True), logits.argmax(-1), temperature)
+    entropy, largest = spread(probs, logits - logits.amax(-1, keepdim=True), logits.argmax(-1), temperature)
     exact = torch.softmax(logits.double() / temperature, -1)
     assert torch.allclose(torch.tensor(entropy).double(), torch.special.entr(exact).sum(-1), atol=1e-5)
     assert torch.allclose(torch.tensor(largest).double(), exact.amax(-1), atol=1e-6)
