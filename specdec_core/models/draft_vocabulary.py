@@ -179,6 +179,10 @@ class NarrowReader:
     def step(self, tokens: Tensor) -> Tensor:
         return self._widen(self.reader.step(self.own[tokens]))
 
+    def narrow_step(self, tokens: Tensor) -> Tensor:
+        """`step` over the tokens `ids` alone: float32 (k,)."""
+        return self.reader.step(self.own[tokens])[..., : len(self.ids)]
+
     def keep(self, positions: Sequence[int]) -> None:
         self.reader.keep(positions)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from specdec_core.lazy_torch import torch
 from specdec_core.lengths import longest
-from specdec_core.sampling import draw, first_best, narrow
+from specdec_core.sampling import draw, first_best, widen
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
@@ -73,12 +73,14 @@ class Chain:
     def __init__(self, reader: ChainReader, unread: Tensor, context: Context) -> None:
         self.reader, self.unread = reader, unread
         self.ids: Tensor | None = getattr(reader, "ids", None)  # of a draft that can guess only some tokens
+        self.step: Callable[[Tensor], Tensor] = getattr(reader, "narrow_step", reader.step)
         self.begin, self.start = reader.length, reader.length + len(unread)
         self.warp, self.vocabulary, self.past = context.warp, context.vocabulary, context.past
         self.numbers = [] if self.warp.greedy else context.uniforms(longest(context.settings))
-        self.logits: list[Tensor] = []
+        self.logits: list[Tensor] = []  # of `ids`, or of all tokens
         self.scores: list[Tensor] = []  # the logits after penalties
         self.q: list[Tensor] = []
+        self.columns: list[Tensor] = []  # of the logits, the token's
         self.tokens: list[Tensor] = []
         self.path: list[int] = []  # the same as a list, where a penalty needs them
         self.passes = 0  # made so far and not yet reported
@@ -87,13 +89,18 @@ class Chain:
     def advance(self) -> None:
         """Draft one more token."""
         self.passes += 1
-        logits = fit(self.reader.step(self.unread), self.vocabulary)
-        scores = logits if self.past is None else self.past.next(logits, self.path)
+        logits = self.step(self.unread)
+        if self.ids is None:
+            logits = fit(logits, self.vocabulary)
+        scores = logits if self.past is None else self.past.next(logits, self.path, self.ids)
         if self.warp.greedy:
-            token = first_best(scores)
+            column = first_best(scores)
+            token = column if self.ids is None else self.ids[column]
         else:
-            self.q.append(self.warp(scores))
+            self.q.append(self.warp(widen(scores, self.ids, self.vocabulary)))
             token = draw(self.q[-1], self.numbers[len(self.tokens)])
+            column = token if self.ids is None else torch.searchsorted(self.ids, token)
+        self.columns.append(column)
         self.logits.append(logits)
         self.scores.append(scores)
         self.tokens.append(token)
@@ -116,7 +123,7 @@ class Chain:
                 yield self.unread
                 self.advance()
             if context.policy.can_stop and count < length:
-                confidence = own(self.scores[count - 1], self.tokens[count - 1])
+                confidence = own(self.scores[count - 1], self.columns[count - 1])
                 if not context.policy.more(context, count, confidence):
                     return count
         return length
@@ -131,14 +138,15 @@ class Chain:
                 self.logits[count:],
                 self.scores[count:],
                 self.q[count:],
+                self.columns[count:],
                 self.path[count:],
             )
 
     def given_up(self, start: int, parent: int, number: int) -> list[Dropped]:
         """The tokens from `start` on as discarded: node `number`, below `parent`, and the next each below the last."""
         dropped = []
-        for logits, token in zip(self.logits[start:], self.tokens[start:], strict=True):
-            dropped.append(Dropped(int(token), parent, "discarded", own(logits, token)))
+        for token, logits, column in [*zip(self.tokens, self.logits, self.columns, strict=True)][start:]:
+            dropped.append(Dropped(int(token), parent, "discarded", own(logits, column)))
             parent, number = number, number + 1
         return dropped
 
@@ -149,17 +157,13 @@ class Chain:
         return Proposal(
             TokenTree.chain(tokens),
             q,
-            self._stacked(self.logits),
-            scores=None if self.past is None else self._stacked(self.scores),
+            torch.stack(self.logits),
+            scores=None if self.past is None else torch.stack(self.scores),
             ids=self.ids,
             passes=self.passes,
             dropped=self.dropped,
             note=note,
         )
-
-    def _stacked(self, rows: list[Tensor]) -> Tensor:
-        """Rows (V,) as (n, k), of the tokens that the draft can guess."""
-        return torch.stack([narrow(row, self.ids) for row in rows])
 
 
 class ChainGuess:
@@ -272,9 +276,7 @@ class DraftModel(Proposer):
         self.draft: ChainReader = resources.draft
         self.ahead = Ahead(self.draft.device, resources.models.threads)
         self.ahead_guess: ChainGuess | None = None
-        self.drafted_ahead: Chain | None = (
-            None  # the next round's chain, drafted ahead on a guess that came true
-        )
+        self.drafted_ahead: Chain | None = None  # the next round's, if a guess came true
         self.read = 0  # rows of the draft after drafting
         self.dropped = 0  # tokens dropped from the last proposal
 
@@ -342,6 +344,6 @@ def fit(logits: Tensor, vocabulary: int) -> Tensor:
     return torch.cat((logits, logits.new_full((*logits.shape[:-1], missing), -torch.inf)), -1)
 
 
-def own(logits: Tensor, token: Tensor) -> float:
-    """The draft's own probability (temperature 1) of a token."""
-    return float(logits.softmax(-1)[token])
+def own(logits: Tensor, column: Tensor) -> float:
+    """The draft's own probability (temperature 1) of the token in a column."""
+    return float(logits.softmax(-1)[column])

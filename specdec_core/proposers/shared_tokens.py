@@ -54,12 +54,15 @@ class SharedReader:
         self.ends = [0] + [self.reader.length] * len(tokens)
 
     def step(self, tokens: Tensor) -> Tensor:
+        return widen(self.narrow_step(tokens), self.ids, self.vocabulary)
+
+    def narrow_step(self, tokens: Tensor) -> Tensor:
+        """`step` over the tokens `ids` alone: float32 (k,)."""
         unread: list[int] = []
         for token in tokens.tolist():
             unread += self.foreign.spelled(token)
             self.ends.append(self.reader.length + len(unread))
-        logits = self.reader.step(torch.tensor(unread, device=self.device))
-        return widen(logits[..., self.own], self.ids, self.vocabulary)
+        return self.reader.step(torch.tensor(unread, device=self.device))[..., self.own]
 
     def rewind(self, length: int) -> None:
         del self.ends[length + 1 :]
