@@ -208,7 +208,7 @@ def earlier(shown: Request) -> str | None:
             return None
     except SpecdecError:
         pass
-    return f"Result of the last run: {shown.labels[-1]}, on “{start(shown.prompt)}”. Press Run for the settings above."
+    return f"Result of the last run: {shown.labels[-1]}, on “{start(shown.prompt)}”; Run takes the settings above."
 
 
 def recorded(prompt: str, lane: Settings) -> str:

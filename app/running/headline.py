@@ -171,7 +171,12 @@ def _share(value: float | None) -> str:
 
 
 def _speed(value: float | None) -> str:
-    return f"{value:.{0 if value >= 100 else 1}f} tokens/s" if value else "nothing"
+    if not value:
+        return "nothing"
+    digits = (
+        0 if value >= 100 else 1 if value >= 10 else 2
+    )  # so that the ratio of two of them is that of the tile
+    return f"{value:.{digits}f} tokens/s"
 
 
 def _end(reason: str) -> str:

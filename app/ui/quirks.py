@@ -97,8 +97,10 @@ NO_EMPTY_BOXES = ":--layout:has(> :--vertical:empty) { display: none; }\n"
 # A selected pill differs from the others by its colour alone.
 SIGNS = ':--chosen-pill::before, :--chosen-segment::before { content: "✓" / ""; margin-right: 0.3em; }\n'
 
-# Buttons and boxes name their keys everywhere, also where there is no keyboard, and where there is no room.
+# Buttons and boxes name their keys everywhere, also where there is no keyboard, and where there is no room. Under the
+# prompt Streamlit says that Ctrl+Enter applies it, which is also what Run names: there it takes the prompt and runs it.
 NO_KEYS_WITHOUT_ROOM = (
+    ":--app .st-key-prompt :--instructions { display: none; }\n"
     "@media (max-width: 1100px) { :--app button kbd { display: none; } }\n"
     "@media (pointer: coarse), (max-width: 640px) { :--app button kbd, :--instructions { display: none; } }\n"
 )

@@ -177,7 +177,7 @@ def _repeats(rows: Iterable[Measured], unit: Unit) -> str:
         if row.repeated is not None:
             case = (row.family, row.name)
             shares[case] = max(shares.get(case, 0.0), row.repeated)
-    flatters = "which flatters every proposer"
+    flatters = "which can flatter a proposer"
     if unit == "repeat":
         share = max(shares.values(), default=0.0)
         return f" {percent(share)} of the text repeats, {flatters}." if share else ""

@@ -41,7 +41,6 @@ class Diagnosis:
         speedup: measured, time per token of the plain lane over that of this one.
         low, high: its 95 % interval from the scatter of both lanes' rounds or of blocks of them.
         alpha: acceptance rate; None where proposals branch or nothing was judged.
-        accepted_share: accepted guesses / guesses the target read; None where it read none.
         tokens: τ, committed tokens.
         guessed: the longest path guessed, of what the target read.
         accepted: guesses accepted: τ − 1, and more where the text ended with a guess.
@@ -59,7 +58,6 @@ class Diagnosis:
     low: float
     high: float
     alpha: float | None
-    accepted_share: float | None
     tokens: float
     guessed: float
     accepted: float
@@ -71,6 +69,7 @@ class Diagnosis:
     unexplained: float = 0.0
     beside: bool = False
     repeats: str = ""
+    flattered: bool = False
 
     @property
     def cost(self) -> float:
@@ -120,8 +119,10 @@ class Diagnosis:
             if slower or faster
             else f" (95 % interval {self.low:.2f} to {self.high:.2f}, by the scatter of the rounds)"
         )
-        flattered = f" This flatters the lane: {self.repeats}." if self.repeats else ""
-        return f"{way}, {self.speedup:.2f}×{doubt}{account}. {self._cause()}.{flattered}"
+        repeats = (
+            f" {'This flatters the lane: ' if self.flattered else ''}{self.repeats}." if self.repeats else ""
+        )
+        return f"{way}, {self.speedup:.2f}×{doubt}{account}. {self._cause()}.{repeats}"
 
     @property
     def _open(self) -> str:
@@ -137,11 +138,11 @@ class Diagnosis:
     def _cause(self) -> str:
         if self.cause == "nothing":
             return "No single loss stands out"
-        rate, share = self.alpha, self.accepted_share
-        right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} of those sent were accepted"
+        rate = self.alpha
+        right = "" if rate is None else f" (α = {rate:.2f})"
         missing = "" if rate is None else f" at α = {rate:.2f}"
         words = {
-            "acceptance": f"wrong guesses ({right}): the longest path guessed had {self.guessed:.2f} tokens a round, "
+            "acceptance": f"wrong guesses{right}: the longest path guessed had {self.guessed:.2f} tokens a round, "
             f"and {self.accepted:.2f} were accepted",
             "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",
             "drafting": f"drafting, {self.drafting:.2f} of a plain round",
@@ -149,7 +150,7 @@ class Diagnosis:
             "overhead": f"the work around the models, {self.overhead:.2f} of a plain round",
             "unexplained": f"passes slower than their width explains, {self.unexplained:.2f} of a plain round",
         }[self.cause]
-        return f"Main loss: {words}"
+        return f"Most was lost to {words}"
 
 
 def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | None:
@@ -183,14 +184,14 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
     if curve is not None:
         ratio = sum(pass_time(curve, row.width) for row in lane.rounds) / rounds / pass_time(curve, 1)
         width = (ratio - 1.0) * plain_verify / unit
-    speedup, read = stats.tokens * unit / stats.decode_s, sum(row.nodes_read for row in lane.rounds)
+    loops = lane.loops()
+    speedup = stats.tokens * unit / stats.decode_s
     apart = math.exp(NORMAL_95 * math.hypot(*(_scatter(trace.rounds) for trace in (plain, lane))))
     return Diagnosis(
         speedup=speedup,
         low=speedup / apart,
         high=speedup * apart,
         alpha=stats.acceptance_rate,
-        accepted_share=stats.accepted / read if read else None,
         tokens=stats.tokens / rounds,
         guessed=sum(map(_depth, lane.rounds)) / rounds,
         accepted=stats.accepted / rounds,
@@ -201,7 +202,8 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
         overhead=(stats.other_s / rounds - (base.other_s + base.draft_s) / base.target_passes) / unit,
         unexplained=wider - width,
         beside=any(row.ahead_passes for row in lane.rounds),
-        repeats=lane.loops().remark,
+        repeats=loops.remark,
+        flattered=loops.flatter(stats.tokens / rounds),
     )
 
 

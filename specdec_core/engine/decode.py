@@ -305,7 +305,7 @@ class Lane:
                 row, tree, decision, judged.coins, verified.logits,
                 None if one_hot else judged.p, None if one_hot else judged.q,
                 proposal.logits, proposal.logit_rows, judged.number,
-                [one.model_q for one in (*proposal.dropped, *committed.ahead.dropped)],
+                [*proposal.dropped, *committed.ahead.dropped],
                 None if self.past is None else judged.scores,
                 judged.final,
                 draft_ids=proposal.ids,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from specdec_core.proposers.contract import Dropped
 from specdec_core.record.schema import Candidates, Position, Round
 from specdec_core.rules import Decision
 from specdec_core.rules.block import recorded_masses
@@ -35,7 +36,7 @@ class RawRound:
     # per position the row of `draft_logits`, −1 without one; None: row i at position i
     draft_rows: list[int] | None
     draw: float | None
-    dropped_q: list[float | None] = field(default_factory=list)  # of drafted tokens the target never saw
+    dropped: list[Dropped] = field(default_factory=list)  # drafted tokens that the target never read
     scores: Tensor | None = None  # the logits after penalties; None: there are none
     final: Tensor | None = None  # (V,), what the last token was drawn from; None: greedy
     # the rows of `logits` and `scores` by position; None: row i at position i
@@ -120,7 +121,8 @@ class _After:
             nodes, end = raw.row.nodes, start + len(raw.tree)
             unseen: list[None] = [None] * (len(nodes.token) - len(raw.tree))
             nodes.penalised_p = [*p[start:end], *unseen]
-            nodes.penalised_q = None if self.draft is None else [*q[start:end], *unseen]
+            if self.draft is not None or any(one.penalised_q is not None for one in raw.dropped):
+                nodes.penalised_q = [*q[start:end], *(one.penalised_q for one in raw.dropped)]
             start = end
 
 
@@ -164,7 +166,7 @@ def _fill_nodes(
         unseen: list[None] = [None] * (len(nodes.token) - len(raw.tree))
         nodes.coin, nodes.threshold = [*raw.coins, *unseen], [*raw.decision.thresholds, *unseen]
         nodes.model_p, nodes.rank = [*model_p[start:end], *unseen], [*rank[start:end], *unseen]
-        nodes.model_q = [*model_q[start:end], *raw.dropped_q]
+        nodes.model_q = [*model_q[start:end], *(one.model_q for one in raw.dropped)]
         nodes.entropy = [*(target.entropy[where] for where in rows[start:end]), *unseen]
         nodes.p_max = [*(largest[where] for where in rows[start:end]), *unseen]
         nodes.p_entropy = [*(entropy[where] for where in rows[start:end]), *unseen] if warped else None

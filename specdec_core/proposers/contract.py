@@ -40,13 +40,14 @@ class Dropped:
         token: its id.
         parent: a node of the proposal tree, or n + i for the i-th dropped token of the round; −1 is the root.
         verdict: `pruned` (left out of the tree by a budget) or `discarded` (drafted ahead on a guess that failed).
-        model_q: the draft's own probability of it, if it has one.
+        model_q, penalised_q: the draft's own probability of it, before and after penalties; None where unknown.
     """
 
     token: int
     parent: int
     verdict: Verdict
     model_q: float | None = None
+    penalised_q: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,7 @@ class Proposal:
         q: float32 (n, V): row i is the distribution, penalised and warped, from which node i was drawn, given its
             earlier siblings (the same for all siblings if drawn with replacement, with those removed if drawn without);
             None where the proposal is deterministic, which is a point mass at each node's token.
-        logits: float32 (m, k), the draft's own logits without penalties, for the record and for rules that judge by its
-            confidence.
+        logits: float32 (m, k), the draft's own without penalties, for the record and rules that judge by confidence.
         scores: float32 (m, k), the same after the penalties it drafted with, if any; for the record.
         ids: int64 (k,) ascending, the tokens of its columns where the draft can guess only some; None: all V.
         logit_rows: for each position (0 the root, i + 1 node i) the row of `logits` that guessed its children, −1

@@ -31,9 +31,7 @@ from .stepwise import Drafting, finish
 if TYPE_CHECKING:
     from torch import Tensor
 
-WHICH = (
-    "Where two drafts are loaded: the usual one, or the larger one, which guesses better and takes longer."
-)
+WHICH = "Of two loaded drafts: the usual one, or the larger one, which guesses better and takes longer."
 
 
 class ChainReader(Protocol):
@@ -145,8 +143,10 @@ class Chain:
     def given_up(self, start: int, parent: int, number: int) -> list[Dropped]:
         """The tokens from `start` on as discarded: node `number`, below `parent`, and the next each below the last."""
         dropped = []
-        for token, logits, column in [*zip(self.tokens, self.logits, self.columns, strict=True)][start:]:
-            dropped.append(Dropped(int(token), parent, "discarded", own(logits, column)))
+        for at in range(start, len(self.tokens)):
+            after = None if self.past is None else own(self.scores[at], self.columns[at])
+            before = own(self.logits[at], self.columns[at])
+            dropped.append(Dropped(int(self.tokens[at]), parent, "discarded", before, after))
             parent, number = number, number + 1
         return dropped
 

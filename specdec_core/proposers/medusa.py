@@ -142,6 +142,8 @@ class Medusa(Proposer):
             parent = number[choice[:-1]] if level else ROOT
             rank = choice[-1]
             dropped.append(Dropped(tokens[level][rank], parent, "pruned", own[level][rank]))
+            if context.past is not None:
+                dropped[-1].penalised_q = chances[level][rank]
         tree = TokenTree([tokens[len(choice) - 1][choice[-1]] for choice in sent], medusa_tree.parents(sent))
         rows = [0, *(depth if depth < levels else -1 for depth in tree.depths)]
         return Proposal(

@@ -10,6 +10,7 @@ below a token at depth l, module l + 1 guesses, and the last one goes on with it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import exp
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -257,13 +258,19 @@ class StateTree(Proposer):
         """The candidates that were expanded but not sent; the others are only entries of q."""
         dropped: list[Dropped] = []
         number = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(sent)}
-        chances = found.own.exp().tolist()
+        chances, reached = found.own.exp().tolist(), found.scores.tolist()
         for candidate in found.read:
             if candidate in number:
                 continue
             parent = number[found.parents[candidate]]
             number[candidate] = len(sent) + len(dropped)
-            dropped.append(Dropped(found.tokens[candidate], parent, "pruned", min(1.0, chances[candidate])))
+            one = Dropped(found.tokens[candidate], parent, "pruned", min(1.0, chances[candidate]))
+            if found.penalised is not None:
+                above = found.parents[candidate]
+                one.penalised_q = min(
+                    1.0, exp(reached[candidate] - (0.0 if above == ROOT else reached[above]))
+                )
+            dropped.append(one)
         return dropped
 
     def _chain(self, tokens: list[int], states: Tensor) -> None:

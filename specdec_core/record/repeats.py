@@ -90,6 +90,10 @@ class Loops:
         """Share of repeated tokens; 0 for an empty output."""
         return self.repeated / self.tokens if self.tokens else 0.0
 
+    def flatter(self, tokens_per_pass: float) -> bool:
+        """Whether a run's τ is above what it was before the first repeat, or that is not known."""
+        return bool(self.spans) and (self.before is None or self.before.tokens_per_pass < tokens_per_pass)
+
     @property
     def what(self) -> str:
         """What repeats, as a clause: "the last 90 of 128 tokens repeat the same 6 tokens"; empty if nothing does."""
@@ -109,7 +113,7 @@ class Loops:
         """What repeats, how it affects the figures, and τ without it; empty if nothing repeats."""
         if not self.spans:
             return ""
-        said = f"{self.what[0].upper()}{self.what[1:]}: the figures of this run flatter every proposer."
+        said = f"{self.what[0].upper()}{self.what[1:]}: such text is easy to guess."
         if self.before is not None:
             said += f" Before the first repeat: {self.before.tokens_per_pass:.2f} tokens per pass."
         return said

@@ -122,10 +122,7 @@ def test_text_that_repeats_is_named_beside_every_figure(fresh: Runs) -> None:
         1
     ) >= 5
     said = words(at).replace("\\", "")
-    assert (
-        "The last 32 of 40 tokens repeat the same 8 tokens: the figures of this run flatter every proposer."
-        in said
-    )
+    assert "The last 32 of 40 tokens repeat the same 8 tokens: such text is easy to guess." in said
     at = page(tokens="40", proposer="none")
     press(at, "go")
     finish(at, fresh)

@@ -154,10 +154,10 @@ def test_texts_that_loop_are_said_beside_the_advice() -> None:
         row.repeated = 0.9 if at % 6 in (1, 4) else 0.19
     found = advice.advise(cells, LABELS)
     assert plain is not None and found is not None and "loop" not in plain.sentence
-    assert found.sentence == plain.sentence + " 2 of 6 texts loop, which flatters every proposer."
+    assert found.sentence == plain.sentence + " 2 of 6 texts loop, which can flatter a proposer."
     again = rows({0: [10.0] * 6, 1: [30.0] * 6}, prompts=False)
     for row in again:
         row.repeated = 0.5
     found = advice.advise(again, LABELS)
     assert found is not None
-    assert found.sentence.endswith(" 50% of the text repeats, which flatters every proposer.")
+    assert found.sentence.endswith(" 50% of the text repeats, which can flatter a proposer.")

@@ -74,11 +74,11 @@ def plain() -> sd.Trace:
             (0.1, 9.1, 1.0),
             {},
             "acceptance",
-            "Main loss: wrong guesses (α = 0.00): the longest path guessed had ",
+            "Most was lost to wrong guesses (α = 0.00): the longest path guessed had ",
         ),
-        (next_probs, (60.0, 9.0, 1.0), {}, "drafting", "Main loss: drafting, 6.00 of a plain round"),
-        (next_probs, (1.0, 69.0, 1.0), {}, "width", "Main loss: the wider pass, 6.00 of a plain round"),
-        (next_probs, (1.0, 9.0, 61.0), {}, "overhead", "Main loss: the work around the models, 6.00"),
+        (next_probs, (60.0, 9.0, 1.0), {}, "drafting", "Most was lost to drafting, 6.00 of a plain round"),
+        (next_probs, (1.0, 69.0, 1.0), {}, "width", "Most was lost to the wider pass, 6.00 of a plain round"),
+        (next_probs, (1.0, 9.0, 61.0), {}, "overhead", "Most was lost to the work around the models, 6.00"),
     ],
 )
 def test_the_one_cause_is_named(
@@ -109,7 +109,7 @@ def test_a_proposer_that_finds_nothing_guesses_too_little() -> None:
     assert found.cause == "few guesses"
     rooms = [min(4, 40 - done) for done in range(41)]  # what γ and the end of the text would have allowed
     assert found.unguessed == pytest.approx(sum(rooms) / 41)
-    assert "Main loss: guesses not made, worth up to" in found.sentence
+    assert "Most was lost to guesses not made, worth up to" in found.sentence
 
 
 def test_a_sentence_about_wrong_guesses_counts_guesses() -> None:
@@ -236,7 +236,7 @@ def test_a_faster_lane_is_called_so_with_what_holds_it_back() -> None:
     assert found is not None
     assert found.speedup > 2
     assert found.cause == "drafting"
-    assert found.sentence.startswith("Faster, ") and "Main loss: drafting" in found.sentence
+    assert found.sentence.startswith("Faster, ") and "Most was lost to drafting" in found.sentence
 
 
 def test_with_a_width_curve_only_what_it_explains_is_blamed_on_width() -> None:
@@ -286,7 +286,6 @@ def test_trees_are_described_by_counts_as_they_have_no_single_rate() -> None:
     assert found.rejected == pytest.approx((sum(deepest) - sum(accepted)) / len(trace.rounds))
     assert math.isclose(found.tokens, trace.stats.tokens_per_pass or 0.0)
     assert found.alpha is None
-    assert found.accepted_share == pytest.approx(sum(accepted) / sum(map(len, sent)))
 
 
 def test_a_lane_that_loses_nothing_is_not_blamed() -> None:
@@ -314,6 +313,8 @@ def test_a_text_that_repeats_is_said() -> None:
     found = why(plain, lane)
     assert found is not None
     assert found.sentence.endswith(". This flatters the lane: 90% of the text repeats.")
+    fewer = replace(found, flattered=False)  # there were more tokens per pass before it repeated
+    assert fewer.sentence.endswith(". 90% of the text repeats.")
     for at in range(len(lane.output.ids)):
         lane.output.ids[at] = at  # as if nothing did
     assert "repeats" not in why(plain, lane).sentence  # type: ignore[union-attr]

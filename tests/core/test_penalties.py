@@ -535,6 +535,13 @@ def test_what_a_penalised_draft_took_its_guesses_from_is_kept(proposer: str) -> 
     )
     kept = moved = 0
     for row in trace.rounds:
+        pruned = [node for node, verdict in enumerate(row.nodes.verdict) if verdict == "pruned"]
+        for node in pruned:  # its siblings are at most as likely as the place's most likely token
+            assert row.nodes.penalised_q is not None and row.nodes.penalised_q[node] is not None
+            place = [each for each in row.positions if each.at == row.nodes.parent[node]]
+            for head in (each.penalised_q for each in place if each.penalised_q is not None):
+                known = dict(zip(head.id, head.prob, strict=True))
+                assert row.nodes.penalised_q[node] == pytest.approx(known[row.nodes.token[node]], abs=1e-5)
         for position in row.positions:
             children = [node for node, parent in enumerate(row.nodes.parent) if parent == position.at]
             if not children or position.model_q is None:

@@ -148,8 +148,9 @@ def test_what_was_drafted_and_what_the_target_read_are_told_apart(page: Page) ->
         page.evaluate(SENTENCES, [json.loads(eagle.to_json()), []]), eagle.rounds, strict=True
     ):
         if read := sum(verdict != "pruned" for verdict in kept.nodes.verdict):
-            assert f"guessed {read} token" in row["moments"][0]
-            assert f"proposed {read} token" in row["moments"][-1]
+            guesses = f"{read} guess{'es' if read > 1 else ''}"
+            assert f"sends {guesses} to the target" in row["moments"][0]
+            assert f"sent {guesses}; the target accepted" in row["moments"][-1]
     chain = page.evaluate(SENTENCES, [json.loads(recorded("draft-model").to_json()), []])
     assert "nothing was proposed, as only one token was left;" in chain[-1]["moments"][-1]
     assert all("proposed 4 tokens; the target accepted" in row["moments"][-1] for row in chain[:-3])

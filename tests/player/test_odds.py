@@ -190,8 +190,8 @@ def test_fixed_guesses_take_their_own_share_of_p(page: Page) -> None:
 
 FIXED = json.dumps({**json.loads(TREE), "draw": "likeliest"})
 CHANCE = re.compile(
-    r"= ([<> ]*[\d.]+): how likely (?:one of them|it) is to be accepted\."
-    r"|= ([<> ]*[\d.]+): how likely (?:the first|a) proposal here is to be accepted\."
+    r"(?:=|(?=[<>])) *([<> ]*[\d.]+): how likely (?:one of them|it) is to be accepted\."
+    r"|(?:=|(?=[<>])) *([<> ]*[\d.]+): how likely (?:the first|a) proposal here is to be accepted\."
     r"|1 − Π\(1 − threshold\) = ([<> ]*[\d.]+)\."
     r"|It is accepted with the probability of its threshold, ([<> ]*[\d.]+)\."
 )

@@ -253,7 +253,7 @@ def test_work_drafted_ahead_is_drawn_to_scale_and_what_was_lost_is_hatched(page:
 @pytest.mark.parametrize(
     ("proposer", "words"),
     [
-        ("medusa", r"\d+ heads? .* Proposed from their lists: \d+ token"),
+        ("medusa", r"\d+ heads? .* From their lists \d+ guesses were sent to the target"),
         ("eagle", r"the head wrote \d+ candidates"),
         ("early-exit", r"first \d+ layers"),
         (

@@ -26,7 +26,7 @@ const DRAFTED = new Set(["q", "model_q", "penalised_q"]); // known before the ta
  * @typedef {Partial<Record<typeof FACTS[number], number|null>>} Facts
  * @typedef {(name: Measure, of: number) => number|null} Entry one number of the round's columns
  * @typedef {{text: string, verdict: Seen|null, source: Source|null, committed: Source|null, lane: number, round: number, node: number, label: string,
- *   greedy: boolean, moved: boolean, penalised: boolean, own: boolean, atZero: boolean, shared: boolean, covers: boolean, chance: number|null, matching: boolean,
+ *   greedy: boolean, moved: boolean, without: string|null, penalised: boolean, own: boolean, atZero: boolean, shared: boolean, covers: boolean, chance: number|null, matching: boolean,
  *   lossy: boolean, rule: string, longest: boolean, unreached: Unreached|null,
  *   criterion: Criterion|null, siblings: number, fixed: Set<number|null>|null, failed: number, elder: {q: number|null, sameQ: boolean, waiting: number}|null,
  *   target: {text: string, rank: number|null}|null, judged: Bars|null, models: Bars|null, overlap: number|null,
@@ -83,7 +83,6 @@ export function oddsOf(view) {
   const seen = (item) => !["pruned", "discarded"].includes(lane.rounds[selection.round].proposals[item.node]?.verdict);
   const siblings = round.proposals.filter((item) => item.parent === parent && seen(item)); // of what the target saw
   const elder = proposal ? siblings.filter((item) => item.node < node) : [];
-  const drawnFrom = position?.q || position?.model_q;
   /** @param {(node: number) => boolean} test */
   const every = (test) => siblings.length > 0 && siblings.every((item) => test(item.node));
   const pointed = every((at) => entry("q", at) === 1); // at temperature 0 also what a model drafted
@@ -110,6 +109,7 @@ export function oddsOf(view) {
 
   /** @type {[Measure, Measure]} the models' own, after penalties where the record has them */
   const columns = [place?.penalised_p ? "penalised_p" : "model_p", place?.penalised_q ? "penalised_q" : "model_q"];
+  const shifted = lane.temperature === 0 && moved(position, at("rank"), at("model_p"));
 
   return {
     text: proposal?.text ?? sure(own).name,
@@ -121,7 +121,8 @@ export function oddsOf(view) {
     node,
     label: lane.label,
     greedy,
-    moved: lane.temperature === 0 && moved(position, at("rank"), at("model_p")),
+    moved: shifted,
+    without: shifted && position?.penalised_p ? tokenText(trace, sure(list(position.model_p?.id)[0])) : null,
     penalised: (number(settings.repetition_penalty) ?? 1) !== 1,
     own: Boolean(trace.header?.own_probabilities),
     atZero: lane.temperature === 0,
@@ -157,7 +158,7 @@ export function oddsOf(view) {
     pointed: pointed && lane.temperature > 0,
     sharp: pointed,
     modelless,
-    undrafted: !siblings.length && !drawnFrom,
+    undrafted: !siblings.length,
   };
 }
 
@@ -297,7 +298,7 @@ function targetOf(trace, position, greedy, rank) {
 function moved(position, rank, p) {
   const [own, judged] = [list(position?.model_p?.id)[0], list(position?.p?.id)[0]];
   if (Number.isInteger(own) && Number.isInteger(judged) && own !== judged) return true;
-  if (rank === null || p === null) return false;
+  if (rank === null || p === null || position?.penalised_p) return false; // where the chart shows p after them
   const probs = list(position?.model_p?.prob).map(Number);
   const above = probs.filter((prob) => prob > p).length;
   const level = probs.filter((prob) => prob === p).length; // none where the list ends above the guess

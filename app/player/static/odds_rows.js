@@ -47,7 +47,7 @@ export function barsOf(trace, p, q, exact, chosen, committed, listed = []) {
   const [hasP, hasQ] = [ps.size > 0, qs.size > 0];
   /** @param {Map<number, number>} map */
   const first = (map) => [...map.keys()].slice(0, SHOWN);
-  const major = new Set([...first(ps), ...first(qs), chosen, committed, ...listed]);
+  const major = new Set([...first(ps), ...first(qs), ...[...exact.keys()].slice(0, SHOWN), chosen, committed, ...listed]);
   const ids = new Set([...ps.keys(), ...qs.keys(), ...exact.keys()]);
   for (const id of [chosen, committed]) if (typeof id === "number" && Number.isInteger(id)) ids.add(id);
   /** @param {Map<number, number>} map @param {Candidates|null|undefined} candidates */

@@ -181,12 +181,13 @@ function saidBy(words, odds) {
  */
 function comparison(odds, title, shown) {
   if (!odds.knowsP) return odds.pointed ? O.beforeFixed : odds.atZero ? O.beforeGreedy(odds.penalised && shown !== "") : O.before;
-  const greedy = odds.moved ? O.writesPenalised(shown) : O.writesGreedy;
+  const without = odds.without === null ? "" : O.without(quote(odds.without));
+  const greedy = odds.moved && !without ? O.writesPenalised(shown) : O.writesGreedy + without;
   if (odds.undrafted) return odds.atZero ? greedy : O.writes;
   if (odds.greedy && !odds.verdict) return greedy;
   if (odds.greedy && !odds.lossy) {
     const rank = odds.target?.rank ?? null;
-    return odds.moved ? O.comparesPenalised(quote(odds.text), rank, shown) : O.comparesGreedy(quote(odds.text), rank);
+    return odds.moved && !without ? O.comparesPenalised(quote(odds.text), rank, shown) : O.comparesGreedy(quote(odds.text), rank) + without;
   }
   if (odds.own) return O.comparesOwn;
   if (odds.matching) return O.comparesMatching(odds.siblings);
@@ -207,8 +208,8 @@ function words(odds, fixed) {
 /** @param {Odds} odds @param {"judged"|"models"} using @param {Areas} areas @param {boolean} parts @param {boolean} fixed */
 function notes(odds, using, areas, parts, fixed) {
   const said = [];
-  if (odds.greedy && using === "judged") said.push(O.oneHot(odds.sharp && odds.verdict !== "pruned"));
-  else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly(odds.siblings > 0));
+  if (odds.greedy && using === "judged") said.push(O.oneHot(sure(odds.judged).hasQ && odds.verdict !== "pruned"));
+  else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly(odds.siblings > 0, odds.penalised && !odds.before.p));
   if (odds.modelless && using === "models") said.push(O.modelless);
   if (parts && odds.overlap !== null) {
     if (odds.pointed || fixed) {

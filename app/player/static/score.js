@@ -74,10 +74,10 @@ export function createScore() {
       value.classList.toggle("none", ratio === null);
       const missing = over ? T.never : T.notyet;
       const plain = view?.lanes[view.baseline];
-      const said = ratio === null || !view || !plain ? missing(data.least ?? 1) : T.faster(ratio, plain.lane.label, isFirm(ratio, plain.rounds, view.lanes[view.compared].rounds));
+      const said = ratio === null || !view || !plain ? missing(data.least ?? 1) : !over ? T.against(plain.lane.label) : T.faster(ratio, plain.lane.label, isFirm(ratio, plain.rounds, view.lanes[view.compared].rounds));
       const bounded = head && ratio !== null && UNTIMED.has(head.proposer) ? T.bound(said) : said;
       const { repeated, tokens } = view?.lanes[view.compared] ?? { repeated: 0, tokens: 0 };
-      setText(words, ratio !== null && repeated ? T.flattered(bounded, repeated, tokens) : bounded);
+      setText(words, ratio !== null && repeated ? T.repeating(bounded, repeated, tokens) : bounded);
       setNote(whole, over ? "" : inAll);
       const equal = over && sameText(lanes) ? T.sameText : "";
       setText(origin, [T.provenance[data.provenance], data.provenance_note, equal].filter(Boolean).join(" · "));

@@ -57,7 +57,7 @@ export const LEGEND = [
   ["rejected", "rejected: proposed and thrown away"],
   ["waiting", "waiting: not judged yet"],
   ["unreached", "not reached: after a rejection, or another guess was accepted instead"],
-  ["pruned", "pruned: drafted, but its whole path was less likely, penalties included, than those that were checked"],
+  ["pruned", "pruned: drafted, but its whole path was less likely than those that were checked"],
   ["discarded", "discarded: drafted ahead for an outcome that did not happen"],
   ["cut", "left out: the text ended before it"],
   ["corrected", "corrected: written by the target in place of a rejected guess"],
@@ -100,6 +100,7 @@ export const T = {
   times: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   faster: (/** @type {number} */ value, /** @type {string} */ label, /** @type {boolean} */ firm) =>
     value > 1.005 ? `${firm ? "" : "not clearly "}faster than ${label}` : value < 0.995 ? `the speed of ${label}: ${firm ? "" : "not clearly "}slower` : `as fast as ${label}`,
+  against: (/** @type {string} */ label) => `against ${label}`,
   bound: (/** @type {string} */ words) => `${words}; a bound, as its drafting is not on the clock`,
   notyet: (/** @type {number} */ least) => `shown once every lane has ${count(least, "token")}`,
   never: (/** @type {number} */ least) => `none: fewer than ${count(least, "token")} in a lane`,
@@ -121,8 +122,8 @@ export const T = {
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
   opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
-    const seen = kept === null ? `${count(tokens, "token")} in one round` : kept ? `${kept} kept, then a rejection` : "A rejection";
-    return `${seen}. End shows all.`;
+    const seen = kept === null ? `${count(tokens, "token")} in one round` : kept ? `${kept} kept, then a rejection` : "a rejection";
+    return `Opened at ${seen}. End shows all.`;
   },
   sameText: "same text",
   inAll: (/** @type {number} */ ratio) => `${T.times(ratio)} in all`,
@@ -173,8 +174,8 @@ export const T = {
   again: "repeats",
   againFrom: "From here on, the text repeats itself word for word. That is easy to guess.",
   repeats: (/** @type {number} */ n, /** @type {number} */ of) => `${n} of ${of} repeat`,
-  repeatsMean: "These tokens repeat earlier text word for word. That is easy to guess, so this lane's figures flatter its proposer.",
-  flattered: (/** @type {string} */ words, /** @type {number} */ n, /** @type {number} */ of) => `${words}; flattered: ${n} of ${count(of, "token")} repeat (↺)`,
+  repeatsMean: "These tokens repeat earlier text word for word. That is easy to guess, which can flatter a proposer.",
+  repeating: (/** @type {string} */ words, /** @type {number} */ n, /** @type {number} */ of) => `${words}; ${n} of ${count(of, "token")} repeat (↺)`,
   differs: "differs",
   fork: (/** @type {string} */ label) => `From here on, the text differs from that of ${label}.`,
   rateOf: (/** @type {number} */ value) => value.toFixed(1),

@@ -7,15 +7,13 @@ const pieces = (texts) => texts.map((text) => `‘${text}’`).join(" ");
 
 /**
  * Which candidates the tree shows besides those that were sent.
- * @param {number|null} found
- * @param {number} nodes
  * @param {string} who
  * @param {boolean} shown whether there are any
  */
-const rest = (found, nodes, who, shown) => {
-  if (found === null || found <= nodes) return "";
-  return shown ? `; of the others, the tree shows as pruned those after which ${who} guessed on` : `; ${who} guessed on after none of the others, so the tree leaves them out`;
-};
+const rest = (who, shown) => (shown ? ` Pruned in the tree: others after which ${who} guessed on.` : "");
+
+/** @param {number|null} found @param {number} nodes */
+const sent = (found, nodes) => (found === nodes ? "all were sent to the target." : nodes === 1 ? "the most likely one was sent to the target." : `the ${nodes} on the most likely paths were sent to the target.`);
 
 export const W = {
   /** @type {Record<string, string>} */
@@ -28,9 +26,9 @@ export const W = {
     medusa: "The heads", eagle: "The head", eagle3: "The head", mtp: "The modules", "early-exit": "The exit",
   },
   start: "Step forward to see what the proposer looked at.",
-  medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => `${heads === null ? "The heads" : count(heads, "head")} read the target's last state, each guessing one position further ahead. Proposed from their lists: ${count(nodes, "token")}; no model had to run for that.`,
-  eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target${rest(found, nodes, "it", shown)}.`,
-  mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target${rest(found, nodes, "they", shown)}.`,
+  medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => `${heads === null ? "The heads" : count(heads, "head")} read the target's last state, each guessing one position further ahead. From their lists ${nodes === 1 ? "one guess was" : `${nodes} guesses were`} sent to the target.`,
+  eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest("it", shown)}`,
+  mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest("they", shown)}`,
   parallel: (/** @type {number|null} */ read, /** @type {number|null} */ masks, /** @type {number} */ nodes) => {
     if (!nodes) return "The draft proposed nothing.";
     const what = read === null || masks === null ? "" : ` over ${count(read - masks, "token")} of the text and ${count(masks, "mask token")}`;

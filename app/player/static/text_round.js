@@ -27,6 +27,7 @@ export function sentenceAt(view) {
   const { drafted, read } = sizes(current);
   if (moment.phase === "proposed") {
     const sent = drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "is" : "are"} sent to the target`;
+    if (current.candidates !== null && read) return `${head}${whoIn(lane)} sends ${count(read, "guess")} to the target.${roomFor(lane, current)}`;
     return `${head}${whoIn(lane)} guessed ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.${roomFor(lane, current)}`;
   }
   if (moment.phase === "verified") {
@@ -81,15 +82,16 @@ export function sentenceOf(lane, round) {
   const accepted = of("accepted").length;
   const rejected = of("rejected");
   const kept = accepted === 0 ? "none" : accepted < read ? accepted : read > 1 ? "all" : drafted > 1 ? "that one" : "it";
-  const made = drafted === read
+  const made = round.candidates !== null ? `sent ${count(read, "guess")}` : drafted === read
     ? `proposed ${count(read, "token")}${source}`
     : `guessed ${count(drafted, "token")}${source}, of which the target read ${read}`;
   const parts = [`${whoIn(lane)} ${made}; ${drafted === read ? "the target" : "it"} accepted ${kept}`];
   if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
   else if (rejected.length) parts.push(`rejected ${rejected.length}`);
   const alike = own && rejected.length === 1 && rejected[0].text.trim() === own.name.trim(); // told apart by spaces alone
-  if (alike) parts[parts.length - 1] = `rejected ${spaced(rejected[0].text)}`;
-  const cut = of("cut").length;
+  if (alike) parts[parts.length - 1] = own.source === "bonus" ? "rejected one" : `rejected ${spaced(rejected[0].text)}`; // a bonus stands at another place
+  const [cut, unreached] = [of("cut").length, of("unreached").length];
+  if (cut && unreached) parts.push(`did not reach ${unreached === 1 ? "one" : unreached}`);
   if (cut) parts.push(`left out ${cut === 1 ? "one" : cut}, as the text ended before ${cut === 1 ? "it" : "them"}`);
   if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${alike ? spaced(own.name) : quote(own.name)}${rejected.length ? " instead" : ""}`);
   const last = parts.pop();

@@ -11,16 +11,14 @@ const phrases = (n) => count(n, "Wortfolge", "Wortfolgen");
 const pieces = (texts) => texts.map((text) => `‚${text}‘`).join(" ");
 
 /**
- * @param {number|null} found
- * @param {number} nodes
+ * Welche Kandidaten der Baum außer den geschickten zeigt.
  * @param {string} who
  * @param {boolean} shown ob es solche gibt
  */
-const rest = (found, nodes, who, shown) => {
-  if (found === null || found <= nodes) return "";
-  const on = `${who} weiterriet${who === "sie" ? "en" : ""}`;
-  return shown ? `; von den übrigen zeigt der Baum als gestutzt jene, nach denen ${on}` : "; die übrigen lässt der Baum weg, da nach keinem davon weitergeraten wurde";
-};
+const rest = (who, shown) => (shown ? ` Gestutzt im Baum: andere, nach denen ${who} weiterriet${who === "sie" ? "en" : ""}.` : "");
+
+/** @param {number|null} found @param {number} nodes */
+const sent = (found, nodes) => (found === nodes ? "alle gingen an das Zielmodell." : nodes === 1 ? "der wahrscheinlichste ging an das Zielmodell." : `die ${nodes} auf den wahrscheinlichsten Pfaden gingen an das Zielmodell.`);
 
 export const W = {
   titles: {
@@ -32,9 +30,9 @@ export const W = {
     suffix: "Wo der Text schon einmal so lautete", recycling: "Was das Zielmodell zuvor wahrscheinlich fand",
   },
   start: "Gehen Sie einen Schritt weiter, um zu sehen, was das Verfahren sich ansah.",
-  medusa: (heads, nodes) => `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter, ohne eigenen Durchlauf; vorgeschlagen: ${count(nodes, "Knoten", "Knoten")}.`,
-  eagle: (levels, found, nodes, shown) => `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}${rest(found, nodes, "er", shown)}.`,
-  mtp: (levels, found, nodes, shown) => `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}${rest(found, nodes, "sie", shown)}.`,
+  medusa: (heads, nodes) => `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter; an das Zielmodell ${nodes === 1 ? "ging ein Vorschlag" : `gingen ${nodes} Vorschläge`}.`,
+  eagle: (levels, found, nodes, shown) => `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("er", shown)}`,
+  mtp: (levels, found, nodes, shown) => `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("sie", shown)}`,
   parallel: (read, masks, nodes) => {
     if (!nodes) return "Der Draft schlug nichts vor.";
     const what = read === null || masks === null ? "" : ` über ${tokens(read - masks)} des Textes und ${count(masks, "Masken-Token", "Masken-Tokens")}`;

@@ -19,6 +19,7 @@ export function sentenceAt(view) {
   const { drafted, read } = sizes(current);
   if (moment.phase === "proposed") {
     const sent = drafted === read ? "" : `; an das Zielmodell ${read === 1 ? "geht" : "gehen"} ${read ? `${read} davon` : "keine"}`;
+    if (current.candidates !== null && read) return `${head}${count(read, "Vorschlag geht", "Vorschläge gehen")} an das Zielmodell (${whoIn(lane)}).${roomFor(lane, current)}`;
     return `${head}${tokens(drafted)} geraten (${whoIn(lane)})${copiedFrom(lane, current)}${sent}.${roomFor(lane, current)}`;
   }
   if (moment.phase === "verified") {
@@ -66,14 +67,15 @@ export function sentenceOf(lane, round) {
   const accepted = of("accepted").length;
   const rejected = of("rejected");
   const kept = accepted === 0 ? "nichts" : accepted < read ? `${accepted}` : read > 1 ? "alle" : "es";
-  const made = `${tokens(drafted)} ${drafted === read ? "vorgeschlagen" : "geraten"} (${whoIn(lane)})${source}`;
+  const made = `${round.candidates !== null ? count(read, "Vorschlag", "Vorschläge") : tokens(drafted)}${round.candidates !== null ? "" : drafted === read ? " vorgeschlagen" : " geraten"} (${whoIn(lane)})${source}`;
   const sent = drafted === read ? "" : `, ${read} davon geprüft`;
   const parts = [`${made}${sent}; das Zielmodell nahm ${kept} an`];
   if (rejected.length === 1) parts.push(`lehnte ${quote(rejected[0].text)} ab`);
   else if (rejected.length) parts.push(`lehnte ${rejected.length} ab`);
   const alike = own && rejected.length === 1 && rejected[0].text.trim() === own.name.trim(); // nur Leerzeichen unterscheiden sie
-  if (alike) parts[parts.length - 1] = `lehnte ${spaced(rejected[0].text)} ab`;
-  const cut = of("cut").length;
+  if (alike) parts[parts.length - 1] = own.source === "bonus" ? "lehnte einen ab" : `lehnte ${spaced(rejected[0].text)} ab`; // ein Bonus steht an anderer Stelle
+  const [cut, unreached] = [of("cut").length, of("unreached").length];
+  if (cut && unreached) parts.push(`erreichte ${unreached === 1 ? "eins" : unreached} nicht`);
   if (cut) parts.push(`ließ ${cut === 1 ? "eins" : cut} weg, weil der Text davor endete`);
   if (own) parts.push(own.source === "bonus" ? `fügte ${quote(own.name)} hinzu` : `schrieb ${rejected.length ? "stattdessen " : ""}${alike ? spaced(own.name) : quote(own.name)}`);
   const last = parts.pop();
