@@ -287,17 +287,18 @@ def test_a_record_that_contradicts_itself_says_so(page: Page, server: Server) ->
     expect(page.locator(".slots-say")).to_contain_text("The record contradicts itself")
 
 
-def test_a_row_lights_the_columns_it_sees_and_its_node(page: Page, server: Server) -> None:
+def test_a_row_lights_what_it_sees_and_its_node(page: Page, server: Server) -> None:
+    """Catches: a row that is pointed at and seems to see what it does not."""
     server.files["/traces/spec.json"] = json.dumps(tree_record([-1, -1, 1, 2]))
     open_player(page, cursor={"round": 1, "node": None, "view": "mask"})
     page.locator(".mask-heads [data-node='2']").hover()
     expect(page.locator(".tree [data-node='2']")).to_have_class("chip unreached lit")
-    columns = page.locator(".mask-line[data-node='2'] .columns")
-    assert columns.evaluate("path => getComputedStyle(path).display") == "inline"
-    lit = columns.evaluate(
-        "path => [0, 1, 2, 3, 4].filter(at => path.isPointInFill(new DOMPoint(at + 0.5, 0.5)))"
+    filled = page.locator(".mask-line[data-node='2']").evaluate(
+        """line => [0, 1, 2, 3, 4].filter(at => [...line.children].some(path =>
+            !["transparent", "rgba(0, 0, 0, 0)", "none"].includes(getComputedStyle(path).fill)
+            && [0, 1, 2, 3, 4].some(row => path.isPointInFill(new DOMPoint(at + 0.5, row + 0.5)))))"""
     )
-    assert lit == [0, 2, 3]
+    assert filled == [0, 2, 3]
     expect(page.locator(".mask-say")).to_contain_text("the root ‘")
     expect(page.locator(".mask-say")).to_contain_text("‘\u00a0w1’, and itself")
     page.locator(".tree [data-node='3']").dispatch_event("pointerover")  # it is behind another tab

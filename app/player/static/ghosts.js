@@ -59,7 +59,6 @@ export function createGhosts(lane) {
   function chipOf({ node, text }, round) {
     const chip = el("span", { class: "guess", "data-node": node, "data-lane": lane, "data-round": round, role: "button", tabindex: -1 });
     if (text === "") chip.dataset.sign = "◌";
-    if (text.includes("\n")) chip.dataset.break = "";
     if (/^ \S{1,20}$/.test(text)) chip.dataset.word = "";
     if (!/[\p{L}\p{N}]{2}/u.test(text)) chip.dataset.short = ""; // its mark says enough: a struck colon is another sign
     appendToken(chip, text);

@@ -14,7 +14,7 @@ export function makeRow() {
   const head = el("button", { type: "button", class: "mask-row", "aria-label": "", "aria-disabled": "false", tabindex: -1 }, mark, word, position, slot);
   const line = document.createElementNS(SVG, "g");
   line.setAttribute("class", "mask-line");
-  for (const name of ["ground", "columns", "path", "own"]) {
+  for (const name of ["ground", "path", "own"]) {
     const part = document.createElementNS(SVG, "path");
     part.setAttribute("class", name);
     line.append(part);
@@ -23,16 +23,15 @@ export function makeRow() {
 }
 
 /**
- * The row's cells: what it attends to, and the columns up to there, which are seen while the pointer is on it.
+ * The row's cells: what it attends to. Nothing else in the drawing is filled, also while the pointer is on the row.
  * @param {Drawn} row
  * @param {number} at
  * @param {number[]} seen the slots it attends to, in order
  * @param {number} rows how many the pass has
  */
 export function drawCells(row, at, seen, rows) {
-  const [ground, columns, path, own] = row.line.children;
+  const [ground, path, own] = row.line.children;
   attribute(ground, "d", `M${-PREFIX.many} ${at}H${rows}v1H${-PREFIX.many}z`);
-  attribute(columns, "d", seen.map((each) => `M${each} 0h1v${at}h-1z`).join(""));
   attribute(path, "d", `M${-PREFIX.many} ${at}H0v1H${-PREFIX.many}z${runs(seen.slice(0, -1)).map(([from, long]) => `M${from} ${at}h${long}v1h-${long}z`).join("")}`);
   attribute(own, "d", `M${at} ${at}h1v1h-1z`);
 }

@@ -20,6 +20,7 @@ import { flat, MARK, T, VERDICT } from "./text.js";
 
 const PROMPT_SHOWN = 160; // characters of a long prompt's end
 const HANGING_SHOWN = 3; // rejected proposals named under one position; trees may have dozens
+const SHORT = 4; // characters of a rejected word that is never cut
 const OVER = 5; // characters that a rejected word may reach beyond its place; the pane's edge leaves room for them
 const WIDE = { above: 8.4, below: 7.2, edge: 11, dot: 9.5 }; // px: a character of the text, one below it, a chip's edges, a dot
 const DOTS_SHOWN = 3; // other proposals drawn one by one; the current round names them all
@@ -191,7 +192,7 @@ function drawRound(lane, round, before) {
     // One mark represents a run of equal verdicts. It follows the text, so that no line begins or ends between them.
     const last = round.tokens[at + 1]?.source !== token.source;
     const chip = el("span", {
-      class: `tok ${token.source}${last ? (token.text.endsWith("\n") ? " mark-before" : " mark-after") : ""}`,
+      class: `tok ${token.source}${last ? " mark" : ""}`,
       "data-node": token.node,
       role: "button",
       tabindex: -1,
@@ -204,9 +205,12 @@ function drawRound(lane, round, before) {
     if (!above.endsWith("\n") && /^ \S+$/.test(token.text)) chip.classList.add("word");
     appendToken(chip, token.text);
     const hang = hangs.get(at);
+    const breaks = /^[^\n]*(\n+)$/.exec(token.text)?.[1].length ?? 0; // at its end, and nowhere else
+    if (breaks) chip.classList.add("ends");
     if (!hang) box.append(chip);
-    else if (token.text.includes("\n")) box.append(spot(hang, round, null), chip);
+    else if (!breaks && token.text.includes("\n")) box.append(spot(hang, round, null), chip);
     else box.append(spot(hang, round, chip));
+    box.append(...Array.from({ length: breaks }, () => el("br")));
   });
   for (const hang of round.hangs) {
     if (hang.at >= round.tokens.length) box.append(spot(hang, round, null));
@@ -275,8 +279,11 @@ function spot(hang, round, upper) {
       "aria-label": T.chip(item.text, VERDICT[item.verdict] ?? item.verdict, round.index + 1),
       title: T.chip(item.text, VERDICT[item.verdict] ?? item.verdict, round.index + 1),
     });
-    if (named.includes(item)) chip.append(el("span", { class: "gone" }, flat(item.text).trim() || "◌"));
-    else chip.append(MARK[item.verdict] ?? "");
+    if (named.includes(item)) {
+      const word = flat(item.text).trim() || "◌";
+      chip.append(el("span", { class: "gone" }, word));
+      if (word.length <= SHORT) chip.classList.add("whole");
+    } else chip.append(MARK[item.verdict] ?? "");
     (named.includes(item) ? below : dots).append(chip);
   }
   if (rejected.length > named.length) below.append(el("span", { class: "more", title: T.unshown(rejected.length - named.length) }, T.more(rejected.length - named.length)));
