@@ -950,3 +950,21 @@ def test_keys_still_work_when_a_pressed_button_was_drawn_anew(page: Page) -> Non
     for number in (2, 3, 4):
         page.keyboard.press("ArrowDown")
         expect(page.locator(".where")).to_have_text(f"Round {number} of 12")
+
+
+def test_a_line_break_ends_a_token_s_box_and_its_line(page: Page) -> None:
+    """Catches: the mark before "⏎" that looks like the word's before it, and the rest of a box at the next line's start."""
+    open_player(page)
+    page.keyboard.press("End")
+    boxes = page.evaluate(
+        """() => [...shadow.querySelectorAll('.leads .committed .tok')].map(box => ({
+            text: box.textContent, parts: box.getClientRects().length, top: box.getBoundingClientRect().top,
+            mark: getComputedStyle(box, '::after').content }))"""
+    )
+    assert "".join(box["text"] for box in boxes) == spec_trace().text
+    ends = [at for at, box in enumerate(boxes[:-1]) if box["text"].endswith("\n")]
+    assert len(ends) == 2
+    for at in ends:
+        assert boxes[at]["parts"] == 1 and boxes[at]["mark"] in ('"✓"', '"↻"', '"★"', '"–"')
+        breaks = boxes[at]["text"].count("\n")
+        assert boxes[at + 1]["top"] > boxes[at]["top"] + 20 * breaks
