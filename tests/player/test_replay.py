@@ -953,7 +953,7 @@ def test_keys_still_work_when_a_pressed_button_was_drawn_anew(page: Page) -> Non
 
 
 def test_a_line_break_ends_a_token_s_box_and_its_line(page: Page) -> None:
-    """Catches: the mark before "⏎" that looks like the word's before it, and the rest of a box at the next line's start."""
+    """Catches: a mark before "⏎" that looks like the word's before it; the rest of a box at the next line's start."""
     open_player(page)
     page.keyboard.press("End")
     boxes = page.evaluate(
