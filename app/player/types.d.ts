@@ -151,6 +151,7 @@ export interface Step extends Phases {
   sources?: Source[];
   parent?: number[];
   node_texts?: string[];
+  names?: string[];
   verdict?: Verdict[];
   candidates?: number | null;
 }

@@ -109,7 +109,7 @@ def show(run: Run) -> None:
             (
                 "Acceptance rate α",
                 _share(stats.acceptance_rate) if tree is None else tree,
-                define("Acceptance rate α", "Unreached")
+                define("Acceptance rate α", "Not reached")
                 + (
                     ""
                     if tree is None

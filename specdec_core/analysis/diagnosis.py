@@ -30,6 +30,7 @@ from specdec_core.theory import Curve, pass_time
 
 Cause = Literal["acceptance", "few guesses", "drafting", "width", "overhead", "unexplained", "nothing"]
 LASTING = 1.5  # times the error of single rounds: chance alone brings blocks there about once in twenty
+NOISE = 1.005  # no lane is faster than its tokens per pass; above that by more than rounding, something else was slow
 LEAST_LOSS = 0.005  # tokens or plain rounds: smaller ones would show as 0.00
 
 
@@ -119,6 +120,8 @@ class Diagnosis:
             if slower or faster
             else f" (95 % interval {self.low:.2f} to {self.high:.2f}, by the scatter of the rounds)"
         )
+        if self.speedup > NOISE * self.tokens:
+            doubt += f", more than its {self.tokens:.2f} tokens a pass allow: timing noise"
         repeats = (
             f" {'This flatters the lane: ' if self.flattered else ''}{self.repeats}." if self.repeats else ""
         )
@@ -140,10 +143,12 @@ class Diagnosis:
             return "No single loss stands out"
         rate = self.alpha
         right = "" if rate is None else f" (α = {rate:.2f})"
+        longest = f"{self.guessed:.2f} tokens were guessed"
+        if rate is None:
+            longest = f"the longest path guessed had {self.guessed:.2f} tokens"
         missing = "" if rate is None else f" at α = {rate:.2f}"
         words = {
-            "acceptance": f"wrong guesses{right}: the longest path guessed had {self.guessed:.2f} tokens a round, "
-            f"and {self.accepted:.2f} were accepted",
+            "acceptance": f"wrong guesses{right}: {longest} a round, and {self.accepted:.2f} were accepted",
             "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",
             "drafting": f"drafting, {self.drafting:.2f} of a plain round",
             "width": f"{self._pass}, {self.width:.2f} of a plain round",

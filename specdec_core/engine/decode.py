@@ -339,6 +339,7 @@ class Lane:
             sources=row.committed.source,
             parent=row.nodes.parent,
             node_texts=self.plan.models.codec.names(row.nodes.token),
+            names=self.plan.models.codec.names(row.committed.token),
             verdict=row.nodes.verdict,
             total=len(output.ids),
             start_s=row.start_s,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from specdec_core.record.schema import EndReason, Source, Stats, Verdict
 from specdec_core.record.trace import Trace
@@ -26,7 +26,8 @@ class Step:
 
     Node columns are as in `trace.Nodes`: `parent` −1 is the root. `node_texts` are the texts of the proposed tokens.
     The phases' seconds, from `start_s` on, are as in `trace.Round`. `candidates`: of how many the proposed tokens are
-    the best, where a proposer records that instead of naming all of them.
+    the best, where a proposer records that instead of naming all of them. `names` are the display texts of the
+    committed tokens, also of those that write nothing by themselves.
     """
 
     lane: int
@@ -46,6 +47,7 @@ class Step:
     commit_s: float = 0.0
     ahead_s: float = 0.0
     candidates: int | None = None
+    names: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

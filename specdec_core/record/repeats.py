@@ -110,10 +110,10 @@ class Loops:
 
     @property
     def sentence(self) -> str:
-        """What repeats, how it affects the figures, and τ without it; empty if nothing repeats."""
+        """What repeats, and τ without it; empty if nothing repeats."""
         if not self.spans:
             return ""
-        said = f"{self.what[0].upper()}{self.what[1:]}: such text is easy to guess."
+        said = f"{self.what[0].upper()}{self.what[1:]}."
         if self.before is not None:
             said += f" Before the first repeat: {self.before.tokens_per_pass:.2f} tokens per pass."
         return said

@@ -306,6 +306,7 @@ def test_messages_carry_every_field_of_a_step_and_the_trace_s_address(race_trace
         "sources",
         "parent",
         "node_texts",
+        "names",
         "verdict",
         "total",
     } < step.keys()

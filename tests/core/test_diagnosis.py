@@ -74,7 +74,7 @@ def plain() -> sd.Trace:
             (0.1, 9.1, 1.0),
             {},
             "acceptance",
-            "Most was lost to wrong guesses (α = 0.00): the longest path guessed had ",
+            "Most was lost to wrong guesses (α = 0.00): ",
         ),
         (next_probs, (60.0, 9.0, 1.0), {}, "drafting", "Most was lost to drafting, 6.00 of a plain round"),
         (next_probs, (1.0, 69.0, 1.0), {}, "width", "Most was lost to the wider pass, 6.00 of a plain round"),
@@ -133,7 +133,9 @@ def test_a_sentence_about_wrong_guesses_counts_guesses() -> None:
     assert found is not None
     assert found.accepted == accepted != pytest.approx(found.tokens - 1.0)
     assert found.guessed == sum(max(row.depth, default=0) for row in nodes) / len(nodes)
-    assert f"{found.guessed:.2f} tokens a round, and {accepted:.2f} were accepted" in found.sentence
+    assert (
+        f"{found.guessed:.2f} tokens were guessed a round, and {accepted:.2f} were accepted" in found.sentence
+    )
 
 
 def test_missing_guesses_are_worth_what_the_lane_s_others_were() -> None:

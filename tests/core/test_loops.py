@@ -176,22 +176,18 @@ def test_what_was_marked_stays_marked(ids: list[int]) -> None:
 
 def test_sentences() -> None:
     """Catches: a wrong count, "the last" of a span that is not, a period where there is none, τ without rounds."""
-    end = "such text is easy to guess."
     assert Loops(128).sentence == "" and Loops(128).what == "" and Loops(0).share == 0.0
-    assert (
-        Loops(128, (Span(38, 128, 6),)).sentence
-        == f"The last 90 of 128 tokens repeat the same 6 tokens: {end}"
-    )
-    assert Loops(128, (Span(38, 127, 1),)).sentence == f"89 of 128 tokens repeat the same token: {end}"
+    assert Loops(128, (Span(38, 128, 6),)).sentence == "The last 90 of 128 tokens repeat the same 6 tokens."
+    assert Loops(128, (Span(38, 127, 1),)).sentence == "89 of 128 tokens repeat the same token."
     long = Loops(94, (Span(51, 94, 51),), Before(45, 30))
     assert long.flatter(1.6) and not long.flatter(1.4), "repeats brought more tokens per pass, or fewer"
     assert Loops(128, (Span(38, 128, 6),)).flatter(1.0) and not Loops(128).flatter(9.0)
     assert long.sentence == (
-        f"The last 43 of 94 tokens repeat earlier text word for word: {end} "
+        "The last 43 of 94 tokens repeat earlier text word for word. "
         "Before the first repeat: 1.50 tokens per pass."
     )
     two = Loops(200, (Span(20, 40, 6), Span(60, 80, None)))
-    assert two.sentence == f"40 of 200 tokens, in 2 places, repeat earlier text word for word: {end}"
+    assert two.sentence == "40 of 200 tokens, in 2 places, repeat earlier text word for word."
     assert two.share == pytest.approx(0.2)
 
 

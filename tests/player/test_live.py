@@ -50,7 +50,8 @@ def _steps(lane: int, trace: Trace) -> list[dict[str, Any]]:
         steps.append(
             {"type": "step", "lane": lane, "round": row.index, "clock_s": row.end_s, "tokens": tokens,
              "texts": [WORDS[id] for id in tokens], "sources": row.committed.source, "parent": row.nodes.parent,
-             "node_texts": [trace.texts[str(id)] for id in row.nodes.token], "verdict": row.nodes.verdict,
+             "node_texts": [trace.texts[str(id)] for id in row.nodes.token],
+             "names": [trace.texts[str(id)] for id in tokens], "verdict": row.nodes.verdict,
              "total": total, "start_s": row.start_s, "draft_s": row.draft_s, "verify_s": row.verify_s,
              "judge_s": row.judge_s, "commit_s": row.commit_s, "ahead_s": row.ahead_s}
         )  # fmt: skip

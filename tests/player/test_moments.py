@@ -392,3 +392,18 @@ def test_tokens_that_differ_in_a_space_alone_are_told_apart(page: Page) -> None:
     row["nodes"]["token"][2], row["committed"]["token"][2] = 900, 901
     (said, *_) = page.evaluate(SENTENCES, [record, []])
     assert "rejected ‘He’ and wrote ‘␣He’ instead" in said["moments"][-1]
+
+
+def test_what_lies_beyond_the_end_is_left_out_whether_it_was_judged_or_not(page: Page) -> None:
+    """Catches: "did not reach one and left out 2" of three guesses behind the end of the text."""
+    record = tree_record()
+    record["rounds"][0]["nodes"].update(
+        parent=[-1, 0, 1, 2],
+        depth=[1, 2, 3, 4],
+        token=[0, 1, 2, 3],
+        verdict=["accepted", "cut", "cut", "unreached"],
+    )
+    record["rounds"][0]["committed"] = {"token": [0], "source": ["accepted"]}
+    (row, *_) = page.evaluate(SENTENCES, [record, []])
+    assert "accepted 1 and left out 3, as the text ended before them" in row["moments"][-1]
+    assert "not reach" not in row["moments"][-1]

@@ -551,6 +551,21 @@ def test_at_temperature_zero_one_sentence_says_what_is_compared(page: Page) -> N
     assert decided > 3
 
 
+def test_the_models_own_probabilities_are_not_said_to_decide_above_temperature_zero(page: Page) -> None:
+    """Catches: "What p and q share is accepted" over a p and q whose ratio is not the threshold beside them."""
+    trace = recorded("draft-model", temperature=0.7, top_k=6, seed=5)
+    stage(page, trace)
+    own = BUTTON.format("/How sure the models were/")
+    for _, drawn in list(_looked(page, trace, press=own))[:6]:
+        assert drawn["tab"] == "How sure the models were"
+        assert "The rule compares the distributions of the other view." in drawn["text"]
+        assert "is accepted; where" not in drawn["text"]
+    stage(page, recorded("draft-model", temperature=0.0))  # each kind of temperature has its own usual view
+    stage(page, trace)
+    for _, drawn in list(_looked(page, trace))[:2]:
+        assert "What p and q share is accepted" in drawn["text"]
+
+
 def _older(trace: sd.Trace) -> sd.Trace:
     """The record as versions that did not keep the probabilities after penalties wrote it."""
     trace = copy.deepcopy(trace)

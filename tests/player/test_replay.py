@@ -154,6 +154,32 @@ def test_what_the_scatter_of_the_rounds_explains_is_not_called_faster(page: Page
     expect(page.locator(".speedup-words")).to_have_text("not clearly faster than Plain")
 
 
+def test_a_speedup_above_the_tokens_per_pass_is_called_noise(page: Page, server: Server) -> None:
+    """Catches: "faster" of a figure that no guessing can reach, which the tiles below say of it."""
+    server.files["/traces/spec.json"] = spec_trace(ms=2).to_json()
+    open_player(page)
+    most = len(spec_trace().output.ids) / len(spec_trace().rounds)
+    expect(page.locator(".speedup-words")).to_have_text(
+        f"faster than Plain, more than its {most:.2f} tokens a pass allow: timing noise"
+    )
+
+
+def test_a_selected_earlier_token_leaves_the_cursor_s_round_as_it_is(page: Page) -> None:
+    """Catches: "committed" on the slider of a round that is only proposed, and guesses that vanish from the lane."""
+    open_player(page, cursor={"round": 3, "node": None, "step": 1})
+    where, drafted = page.locator(".where"), page.locator(".leads .draft .guess")
+    expect(where).to_have_text("Round 3 of 12: checked by the target")
+    guesses = drafted.count()
+    assert guesses
+    for lane, named in ((".leads", False), (".lane:not(.leads)", True)):
+        page.locator(f"{lane} .tok").first.click()
+        expect(page.locator(".odds-title")).to_contain_text("The")
+        expect(where).to_have_text("Round 3 of 12: checked by the target")
+        assert drafted.count() == guesses
+        # the tree beside it shows the leading lane
+        expect(page.locator(".odds-where")).to_be_visible(visible=named)
+
+
 def test_slower_is_said_as_plainly(page: Page, server: Server) -> None:
     server.files["/traces/spec.json"] = spec_trace(ms=60).to_json()
     open_player(page)

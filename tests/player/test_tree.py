@@ -135,6 +135,13 @@ def test_each_moment_shows_what_it_knows_and_no_more(page: Page, server: Server)
     expect(own).to_have_attribute("aria-label", "‘\u00a0OWN’, corrected by the target, after ‘\u00a0w2’")
 
 
+def test_what_was_pruned_is_there_before_the_check(page: Page, server: Server) -> None:
+    """Catches: guesses that are drawn as pruned only after the verdicts, as if these had pruned them."""
+    show(page, server, tree_record([-1, -1, 0], ["accepted", "pruned", "unreached"]), step=0)
+    expect(page.locator(".tree .chip.pruned")).to_have_count(1)
+    expect(page.locator(".tree .chip.waiting")).to_have_count(2)
+
+
 def test_at_temperature_zero_the_tree_shows_what_the_likeliest_token_was_taken_from(
     page: Page, server: Server
 ) -> None:

@@ -66,7 +66,7 @@ export function createControls(on) {
      * @param {boolean} early whether the run was stopped early
      */
     show(view, rounds, early) {
-      const { stop, last, event } = view;
+      const { stop, last, begun } = view;
       if (hinted >= 0 && hinted !== stop) {
         setText(pace, "");
         hinted = -1;
@@ -74,7 +74,7 @@ export function createControls(on) {
       if (slider.max !== String(last)) slider.max = String(last);
       if (slider.value !== String(stop)) slider.value = String(stop);
       slider.style.setProperty("--filled", `${last ? (100 * stop) / last : 0}%`);
-      const inside = event === null || !view.current ? "" : `: ${T.phase(view.moment, view.current.proposals.filter(wasRead).length)}`;
+      const inside = begun ? `: ${T.phase(begun.moment, begun.round.proposals.filter(wasRead).length)}` : "";
       const words = stop > rounds ? (early ? T.stoppedEnd : T.atEnd) : stop === 0 ? T.atPrompt : `${T.roundOf(stop, rounds)}${inside}`;
       setText(where, words);
       slider.setAttribute("aria-valuetext", words);

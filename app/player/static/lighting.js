@@ -23,6 +23,8 @@ export function nodeOf(element) {
  * @returns `refresh()` for redrawn elements
  */
 export function createLighting(box) {
+  /** @type {Element|null} what the pointer rests on; another run's round may be drawn into it */
+  let under = null;
   /** @type {Selection|null} */
   let hovered = null;
   /** @type {Selection|null} */
@@ -44,8 +46,14 @@ export function createLighting(box) {
     light();
   }
 
-  box.addEventListener("pointerover", (event) => hover(nodeOf(elementOf(event))));
-  box.addEventListener("pointerleave", () => hover(null));
+  box.addEventListener("pointerover", (event) => {
+    under = elementOf(event);
+    hover(nodeOf(under));
+  });
+  box.addEventListener("pointerleave", () => {
+    under = null;
+    hover(null);
+  });
   box.addEventListener("focusin", (event) => {
     focused = nodeOf(elementOf(event));
     light();
@@ -56,6 +64,7 @@ export function createLighting(box) {
   });
   return {
     refresh() {
+      hovered = under?.isConnected ? nodeOf(under) : null;
       if (hovered ?? focused) light();
     },
   };

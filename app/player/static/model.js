@@ -91,7 +91,11 @@ function makeRound(index, times, total, texts, names, sources, parents, nodeText
     const parent = given >= -1 && given < node ? given : -1;
     return { node, text: String(text), verdict: known(verdicts[node], VERDICTS, "unreached"), depth: 1, parent };
   });
-  for (const item of proposals) if (item.parent >= 0) item.depth = proposals[item.parent].depth + 1;
+  for (const item of proposals) {
+    if (item.parent < 0) continue;
+    item.depth = proposals[item.parent].depth + 1;
+    if (item.verdict === "unreached" && proposals[item.parent].verdict === "cut") item.verdict = "cut"; // it lies beyond the end as well
+  }
   const path = proposals.filter((item) => item.verdict === "accepted");
   const tokens = texts.map((text, at) => {
     const source = known(sources[at], SOURCES, "plain");
@@ -213,7 +217,7 @@ export function addStep(lane, step) {
   const times = timesOf(step, lane.rounds.at(-1)?.end ?? 0, lane.proposer === "none");
   times.end = Math.max(times.end, number(step.clock_s) ?? 0);
   lane.rounds.push(
-    makeRound(lane.rounds.length, times, lane.total, texts, [], list(step.sources), list(step.parent), list(step.node_texts), list(step.verdict), step.candidates),
+    makeRound(lane.rounds.length, times, lane.total, texts, list(step.names), list(step.sources), list(step.parent), list(step.node_texts), list(step.verdict), step.candidates),
   );
 }
 

@@ -27,8 +27,8 @@ export function createOdds() {
   let drawn = "";
   /** @type {Record<string, {title: string}>} */
   let titles = {}; // of the rules
-  /** @type {"judged"|"models"|null} */
-  let lens = null; // the viewer's choice between "judged" and "models", kept from token to token
+  /** @type {Record<"greedy"|"drawn", "judged"|"models">} */
+  const lens = { greedy: "models", drawn: "judged" }; // the viewer's choice, kept from token to token
   let expanded = false;
 
   /** @param {Odds|null} odds */
@@ -75,7 +75,7 @@ export function createOdds() {
 
   /** @param {Odds} odds @returns {"judged"|"models"} */
   function usingOf(odds) {
-    return (lens ?? (odds.greedy ? "models" : "judged")) === "models" && odds.models ? "models" : odds.judged ? "judged" : "models";
+    return lens[odds.greedy ? "greedy" : "drawn"] === "models" && odds.models ? "models" : odds.judged ? "judged" : "models";
   }
 
   /** @param {Odds} odds */
@@ -85,7 +85,7 @@ export function createOdds() {
     const tab = (name, words) => {
       const button = el("button", { type: "button", class: "tab", "aria-pressed": String(usingOf(odds) === name), title: name === "judged" ? O.judgeMeans : O.sureMeans(odds.penalised && !odds.before.p) }, words);
       button.onclick = () => {
-        lens = name;
+        lens[odds.greedy ? "greedy" : "drawn"] = name;
         again(odds, '.tab[aria-pressed="true"]');
       };
       return button;
@@ -102,7 +102,7 @@ export function createOdds() {
     const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching && (!odds.greedy || odds.lossy); // one-hot distributions need no sums
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     /** @type {HTMLElement[]} */
-    const made = odds.verdict === "pruned" ? [el("p", { class: "hint" }, O.pruned)] : [el("p", { class: "compares" }, comparison(odds, titleOf(odds), using === "models" ? `${bars.hasP && odds.before.p ? "p" : ""}${bars.hasQ && odds.before.q ? "q" : ""}` : ""))];
+    const made = odds.verdict === "pruned" ? [el("p", { class: "hint" }, O.pruned)] : [el("p", { class: "compares" }, comparison(odds, titleOf(odds), using, using === "models" ? `${bars.hasP && odds.before.p ? "p" : ""}${bars.hasQ && odds.before.q ? "q" : ""}` : ""))];
     made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ)), chart(areas, bars, parts, odds));
     if (parts && areas.totals) made.push(sums(areas.totals, words(odds, fixed), Boolean(fixed)));
     if (bars.rows.some((row) => row.minor)) {
@@ -147,7 +147,7 @@ function heading(odds, tabs) {
   const verdict = odds.verdict ?? odds.source;
   const title = odds.verdict ? O.judged(quote(odds.text), VERDICT[odds.verdict] ?? odds.verdict) : O.own(quote(odds.text), odds.source);
   return el(
-    "div", { class: tabs ? "odds-head lensed" : "odds-head" },
+    "div", { class: tabs && !odds.elsewhere ? "odds-head lensed" : "odds-head" },
     el("h2", { class: `odds-title ${verdict}` }, el("span", { class: "mark", "aria-hidden": "true" }, verdict ? MARK[verdict] : ""), title),
     el("p", { class: "odds-where" }, O.where(odds.round + 1, odds.label)),
     tabs,
@@ -177,9 +177,11 @@ function saidBy(words, odds) {
  * What the rule compares here, in one sentence.
  * @param {Odds} odds
  * @param {string} title
+ * @param {"judged"|"models"} using
  * @param {string} shown the models' own probabilities in the chart that are from before penalties: "p", "q" or "pq"; empty without any
  */
-function comparison(odds, title, shown) {
+function comparison(odds, title, using, shown) {
+  if (using === "models" && odds.judged && !odds.atZero) return O.modelsOnly(odds.siblings > 0, false);
   if (!odds.knowsP) return odds.pointed ? O.beforeFixed : odds.atZero ? O.beforeGreedy(odds.penalised && shown !== "") : O.before;
   const without = odds.without === null ? "" : O.without(quote(odds.without));
   const greedy = odds.moved && !without ? O.writesPenalised(shown) : O.writesGreedy + without;

@@ -15,6 +15,7 @@ import { LEGEND, MARK, T } from "./text.js";
 /** @type {Set<string>} */
 const RARE = new Set(["pruned", "discarded", "cut", "parted", "again"]); // explained next to the others only if they occur
 const UNTIMED = new Set(["oracle", "you"]); // whose drafting is off the clock
+const NOISE = 1.005; // no lane is faster than its tokens per pass; above that by more than rounding, something else was slow
 /** @type {WeakMap<Round, string[]>} the rare verdicts in it */
 const occurring = new WeakMap();
 
@@ -75,10 +76,12 @@ export function createScore() {
       const missing = over ? T.never : T.notyet;
       const plain = view?.lanes[view.baseline];
       const said = ratio === null || !view || !plain ? missing(data.least ?? 1) : !over ? T.against(plain.lane.label) : T.faster(ratio, plain.lane.label, isFirm(ratio, plain.rounds, view.lanes[view.compared].rounds));
-      const bounded = head && ratio !== null && UNTIMED.has(head.proposer) ? T.bound(said) : said;
-      const { repeated, tokens } = view?.lanes[view.compared] ?? { repeated: 0, tokens: 0 };
+      const shown = view?.lanes[view.compared];
+      const most = shown ? shown.tokens / Math.max(shown.rounds.length, 1) : Infinity;
+      const bounded = head && ratio !== null && UNTIMED.has(head.proposer) ? T.bound(said) : over && ratio !== null && ratio > NOISE * most ? T.tooFast(said, most) : said;
+      const { repeated, tokens } = shown ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.repeating(bounded, repeated, tokens) : bounded);
-      setNote(whole, over ? "" : inAll);
+      setNote(whole, over || ratio === null ? "" : inAll);
       const equal = over && sameText(lanes) ? T.sameText : "";
       setText(origin, [T.provenance[data.provenance], data.provenance_note, equal].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged

@@ -72,12 +72,11 @@ export function createScreen(on) {
 
   /** @param {View} view @param {Lane[]} lanes @param {boolean} [only] the text, not the numbers */
   function showLanes(view, lanes, only = false) {
-    const { focus, chosen, current } = view;
+    const { focus, chosen, current, begun } = view;
     const baseline = lanes[view.baseline]?.label;
     view.lanes.forEach((lane, at) => {
-      const own = at === view.lead ? current : null;
-      const drafting = own && own.index === lane.rounds.length ? own : null;
-      ribbons[at].show(lane, { focus, chosen, current: own?.index ?? null, baseline, drafting, checked: view.moment?.phase !== "proposed", only });
+      const [own, drafting] = at === view.lead ? [current?.index ?? null, begun?.round ?? null] : [null, null];
+      ribbons[at].show(lane, { focus, chosen, current: own, baseline, drafting, checked: begun?.moment.phase !== "proposed", only });
     });
   }
 
@@ -106,6 +105,7 @@ export function createScreen(on) {
       timeline.show({ ...seen, clock: null });
       transcript.show(sentenceAt(seen), true);
       views.tree.show(seen);
+      lighting.refresh();
     }
     settle(); // its messages come once per frame
   }

@@ -12,7 +12,9 @@
  *   rate: number|null, rest: string, end: string|null, speedup: number|null, fork: Fork|null}} LaneView
  * @typedef {{lanes: LaneView[], lead: number, baseline: number, stop: number, last: number, event: number|null, clock: number,
  *   atEnd: boolean, focus: Selection|null, chosen: boolean, speedup: number|null, compared: number}
- *   & ({current: Round, moment: Moment} | {current: null, moment: null})} View `clock` is the leading lane's;
+ *   & {begun: {round: Round, moment: Moment}|null}
+ *   & ({current: Round, moment: Moment} | {current: null, moment: null})} View `clock` is the leading lane's; `begun` is
+ *   the cursor's round while it is in progress, `current` the selected one or else the cursor's;
  *   `compared` is the lane whose speedup over the baseline `speedup` is
  */
 
@@ -146,12 +148,13 @@ export function visible(lanes, cursor, least = 1) {
   const chosen = selection !== null && allowed(here, selection);
   const current = chosen && selection.lane === lead ? sure(roundOf(here, selection)) : seen; // a selection determines its round
   const moment = current && momentAt(leading, leading.rounds[current.index], current === seen ? event : null);
+  const begun = seen && event !== null ? { round: seen, moment: momentAt(leading, leading.rounds[seen.index], event) } : null;
   const node = current && moment && telling(current, moment);
   const focus = chosen ? selection : current && node !== null ? { lane: lead, round: current.index, node } : null;
   const compared = comparedOf(views, baseline, lead);
   const speedup = views[compared]?.speedup ?? null;
   const there = current && moment ? { current, moment } : { current: null, moment: null };
-  return { lanes: views, lead, baseline, stop, last, event, clock, atEnd: atEnd && event === null, ...there, focus, chosen, speedup, compared };
+  return { lanes: views, lead, baseline, stop, last, event, clock, atEnd: atEnd && event === null, begun, ...there, focus, chosen, speedup, compared };
 }
 
 /**
@@ -198,7 +201,7 @@ export function ongoing(lanes, lead, least = 1) {
   const stop = lanes[leading]?.rounds.length ?? 0;
   return {
     lanes: views, lead: leading, baseline, compared, speedup: views[compared]?.speedup ?? null, ...there,
-    stop, last: stop, event: null, clock: 0, atEnd: false, focus: null, chosen: false,
+    stop, last: stop, event: null, clock: 0, atEnd: false, begun: null, focus: null, chosen: false,
   };
 }
 

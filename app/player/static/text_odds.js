@@ -200,7 +200,7 @@ export const O = {
     other: () => "It received no verdict.",
   },
   pruned: "It was never judged: it was taken out of the tree before the check, as its whole path was less likely than those that were checked.",
-  cut: "Its verdict does not count: the text ended before it.",
+  cut: "It does not count: the text ended before it.",
   discarded: "It was never judged: it was drafted ahead for an outcome that did not happen.",
   recorded: "What was recorded of it",
   nothing: "This record holds only the tokens, without probabilities. Run it again with full recording to see the odds.",

@@ -110,10 +110,9 @@ export function createTimeline(go) {
       const lanes = view.lanes.map((each) => each.lane);
       const growing = view.clock === null;
       stretch(lanes, growing);
-      const { current } = view; // within the cursor's round, as much of it as has passed
       view.lanes.forEach((each, at) => {
-        const begun = at === view.lead && view.event !== null && current?.index === each.rounds.length;
-        fill(rows[at], begun ? [...each.rounds, current] : each.rounds);
+        const begun = at === view.lead ? view.begun : null; // within the cursor's round, as much of it as has passed
+        fill(rows[at], begun ? [...each.rounds, begun.round] : each.rounds);
         rows[at].element.classList.toggle("leads", at === view.lead);
       });
       const beside = view.lanes.flatMap((each) => each.rounds.filter((round) => round.times.ahead > 0)); // up to the cursor

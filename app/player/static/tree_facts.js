@@ -14,7 +14,7 @@ export const FOLDED_FROM = 9; // if there are this many pruned guesses, they are
 const MOST = 512; // nodes in the picture; proposers send fewer, but a hostile record may not
 
 /**
- * What is drawn of a round: what the target reads; once the round is over also what it never saw, and its own token.
+ * What is drawn of a round: what was guessed, as far as it is known; once the round is over also the target's own token.
  * @param {Round} whole
  * @param {boolean} done
  * @param {boolean} open whether pruned guesses are shown even where they are many
@@ -23,7 +23,7 @@ export function itemsOf(whole, done, open) {
   const pruned = whole.proposals.filter((item) => item.verdict === "pruned").length;
   const folded = pruned >= FOLDED_FROM && !open;
   const read = whole.proposals.filter(wasRead);
-  const unread = done ? whole.proposals.filter((item) => !wasRead(item) && !(folded && item.verdict === "pruned")) : [];
+  const unread = whole.proposals.filter((item) => (item.verdict === "pruned" ? !folded : done && !wasRead(item)));
   const all = [...read, ...unread];
   /** @type {(Item & {item: Proposal|null})[]} the token that the target adds is no proposal */
   const items = [];

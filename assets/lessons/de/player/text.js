@@ -121,6 +121,7 @@ export const T = {
   times: (value) => `${fixed(value, value < 9.995 ? 2 : 1)}×`,
   faster: (value, label, firm) =>
     value > 1.005 ? `so schnell wie ${label}${firm ? "" : ": nicht eindeutig schneller"}` : value < 0.995 ? `so schnell wie ${label}: ${firm ? "" : "nicht eindeutig "}langsamer` : `gleich schnell wie ${label}`,
+  tooFast: (words, most) => `${words}, mehr als ${fixed(most, 2)} Tokens pro Durchlauf zulassen: Zeitrauschen`,
   against: (label) => `gegenüber ${label}`,
   bound: (words) => `${words}; eine Schranke, denn das Raten läuft hier außerhalb der Uhr`,
   notyet: (least) => `erscheint, sobald jede Spur ${count(least, "Token", "Tokens")} hat`,
@@ -190,7 +191,7 @@ export const T = {
   again: "wiederholt sich",
   againFrom: "Von hier an wiederholt sich der Text Wort für Wort. Das ist leicht zu raten.",
   repeats: (n, of) => `${n} von ${of} wiederholt`,
-  repeatsMean: "Diese Tokens wiederholen früheren Text Wort für Wort. Das ist leicht zu raten und kann die Zahlen eines Proposers schönen.",
+  repeatsMean: "Diese Tokens wiederholen früheren Text Wort für Wort. Das ist leicht zu raten und kann die Zahlen der Spur schönen.",
   repeating: (words, n, of) => `${words}; ${n} von ${count(of, "Token", "Tokens")} wiederholt (↺)`,
   differs: "weicht ab",
   fork: (label) => `Von hier an weicht der Text von dem von ${label} ab.`,

@@ -179,7 +179,7 @@ export const O = {
     other: () => "Es erhielt kein Urteil.",
   },
   pruned: "Nie beurteilt: Es wurde vor der Prüfung aus dem Baum genommen, da sein ganzer Pfad weniger wahrscheinlich war als die geprüften.",
-  cut: "Sein Urteil zählt nicht: Der Text endete vorher.",
+  cut: "Es zählt nicht: Der Text endete vorher.",
   discarded: "Nie beurteilt: Es war für einen Fall vorausgearbeitet, der nicht eintrat.",
   recorded: "Was davon aufgezeichnet wurde",
   nothing: "Diese Aufzeichnung enthält nur die Tokens, keine Wahrscheinlichkeiten. Wiederholen Sie den Lauf mit vollständiger Aufzeichnung, um sie zu sehen.",
