@@ -59,7 +59,7 @@ def test_the_pages(server: Server, tab: Callable[[str], Page]) -> None:
     """As a visitor finds them who comes for the first time, then in the dark."""
     page = tab("light")
     for address, text in (
-        ("/", "faster than Plain decoding"),
+        ("/", "against Plain decoding"),
         ("/compare", "Press Run and watch"),
         ("/library", "Nothing here yet"),
     ):

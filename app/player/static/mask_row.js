@@ -56,7 +56,7 @@ export function createLegend() {
   const key = (name) => el("span", { class: "mask-key" }, el("i", { class: `mask-sample ${name}` }), W.maskLegend[name]);
   const rider = key("rider");
   return {
-    root: el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), rider),
+    root: el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), key("kept"), key("freed"), rider),
     show: (/** @type {boolean} */ shown) => (rider.hidden = !shown),
   };
 }
