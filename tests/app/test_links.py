@@ -120,7 +120,7 @@ def test_the_prompts_that_ship_are_seven_families_and_six_for_chat_without_twins
 def test_every_word_of_the_design_is_explained() -> None:
     words = (
         "Target model|Draft model|Proposer|Proposal tree|Draft length γ|Acceptance rule|Round|Accepted|Rejected"
-        "|Unreached|Corrected token|Bonus token|Committed token|Residual|Acceptance rate α|Prefill"
+        "|Not reached|Corrected token|Bonus token|Committed token|Residual|Acceptance rate α|Prefill"
         "|Tokens per target pass τ|Cost ratio c|Width curve T(n)|Provenance|KV cache|Attention mask|Slot|Lane|Rollback"
     ).split("|")
     assert set(words) <= glossary.TERMS.keys()
