@@ -4,7 +4,8 @@ A pass over a few tokens takes the time in which the weights come from memory, a
 although a CPU computes best in float32. So there are three products:
 
 - Of halves: weights that float16 holds exactly are kept so and widened in the processor's registers (FBGEMM). All
-  arithmetic is float32, from half of the memory; a row's result does not depend on how many rows a pass has.
+  arithmetic is float32, from half of the memory; a row's result does not depend on how many rows a pass has. Without
+  AVX-512, FBGEMM adds up blocks of one and two rows in another order; such passes get rows of zeros (`_steady`).
 - Packed: other float32 weights, rearranged for the processor by oneDNN, which otherwise happens in each call.
 - By columns: one row times the transposed weights, for other float32 weights of what reads one token at a time.
 
@@ -31,6 +32,8 @@ LARGEST_SHARE = 0.25  # of the free memory the copies may take
 TYPICAL_ROWS = 16  # the number of tokens the packing is chosen for
 SMALL_BYTES = 64_000_000  # of a model that may have its weights beside the copies
 CHUNK = 1 << 18  # weights compared at a time, so that they stay in the processor's cache
+BLOCK = 12  # rows: a multiple of what FBGEMM's blocks hold
+FURTHER = 4  # rows of zeros at most, and one more
 LOST = 2.0**-24  # share of the weights' size that 16 bits may lose: what a float32 rounds
 
 Product = Callable[[Tensor], Tensor]
@@ -175,8 +178,39 @@ class _Halves:
     def __call__(self, rows: Tensor) -> Tensor:
         if rows.dim() == 1:
             return self(rows.unsqueeze(0))[0]
-        result: Tensor = self.product(rows, self.weights)
-        return result
+        count = rows.numel() // rows.shape[-1]
+        more = _steady(count) - count
+        if not more:
+            result: Tensor = self.product(rows, self.weights)
+            return result
+        flat = rows if rows.dim() == 2 else rows.reshape(count, -1)
+        padded: Tensor = self.product(torch.cat((flat, _zeros(more, flat.shape[1]))), self.weights)[:count]
+        return padded if rows.dim() == 2 else padded.view(*rows.shape[:-1], -1)
+
+
+@cache
+def _zeros(count: int, width: int) -> Tensor:
+    return torch.zeros(count, width)
+
+
+@cache
+def _steady(count: int) -> int:
+    """The least number of rows, from `count` on, of which the product of halves computes each as it does in any other
+    such number; found by trying, as it follows from how FBGEMM divides rows into blocks on this processor."""
+    rows, weight = _trial(count + FURTHER)
+    whole = torch.ops.quantized.linear_dynamic_fp16(rows, weight)
+    for size in range(count, count + FURTHER):
+        if torch.equal(torch.ops.quantized.linear_dynamic_fp16(rows[:size], weight), whole[:size]):
+            return size
+    return count
+
+
+def _trial(count: int) -> tuple[Tensor, Any]:
+    """Rows and packed weights whose sums show in which order they were added up. The rows are a multiple of `BLOCK`."""
+    chance = torch.Generator().manual_seed(0)
+    rows = torch.randn(-(-count // BLOCK) * BLOCK, 256, generator=chance)
+    weight = torch.randn(16, 256, generator=chance).half().float()
+    return rows, torch.ops.quantized.linear_prepack_fp16(weight, None)
 
 
 class _Columns:

@@ -51,10 +51,6 @@ def stored(model: PreTrainedModel, bits: int) -> PreTrainedModel:
 
 
 @needs_halves
-@pytest.mark.skipif(
-    not torch.backends.cpu.get_cpu_capability().startswith("AVX512"),
-    reason="without AVX-512 the product's sums depend on the number of rows, by up to 2e-6 here",
-)
 def test_a_row_of_halves_does_not_depend_on_the_others() -> None:
     """Bit by bit, in passes of 1 to 70 tokens and on one thread and two. Catches: a text that changes with the width
     of a pass, which no tolerance would excuse here."""
