@@ -104,15 +104,12 @@ class Kept:
             there = connection.execute(head).one_or_none()
             if there is None:
                 return None
-            sees = owner if hmac.compare_digest(digest(owner), there.owner) else None
-            with self._lock:
-                known = known if known and known.owner == sees else self._read.get(sweep_id)
-            if (
-                known
-                and known.written[0] == there.version
-                and not known.elsewhere
-                and known.owner == sees  # what others see has no owner, and its owner cannot control that one
-            ):
+            if not hmac.compare_digest(digest(owner), there.owner):
+                with self._lock:
+                    known = self._read.get(
+                        sweep_id
+                    )  # as others see it: without an owner, who could control it
+            if known and known.written[0] == there.version and not known.elsewhere:
                 return known
             row = connection.execute(select(sweeps).where(sweeps.c.id == sweep_id)).one_or_none()
         found = None if row is None else self._shown(row, owner)

@@ -25,12 +25,11 @@ from specdec_core.proposers import proposer_class
 from specdec_core.record.schema import Round
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.totals import LEAST_TOKENS, NORMAL_95
+from specdec_core.sweep.totals import LEAST_TOKENS, NORMAL_95, beyond
 from specdec_core.theory import Curve, pass_time
 
 Cause = Literal["acceptance", "few guesses", "drafting", "width", "overhead", "unexplained", "nothing"]
 LASTING = 1.5  # times the error of single rounds: chance alone brings blocks there about once in twenty
-NOISE = 1.005  # no lane is faster than its tokens per pass; above that by more than rounding, something else was slow
 LEAST_LOSS = 0.005  # tokens or plain rounds: smaller ones would show as 0.00
 
 
@@ -120,7 +119,7 @@ class Diagnosis:
             if slower or faster
             else f" (95 % interval {self.low:.2f} to {self.high:.2f}, by the scatter of the rounds)"
         )
-        if self.speedup > NOISE * self.tokens:
+        if beyond(self.speedup, self.tokens):
             doubt += f", more than its {self.tokens:.2f} tokens a pass allow: timing noise"
         repeats = (
             f" {'This flatters the lane: ' if self.flattered else ''}{self.repeats}." if self.repeats else ""

@@ -90,8 +90,9 @@ def describe(
         Probs(torch.cat(guessed), None, ids) if guessed else None,
     )
     heads = _Heads(batch, target_described, draft_described, after)
-    _fill_nodes(batch, target_described, draft_described, penalised, warp)
-    after.fill_nodes(batch)
+    nodes = _Guesses.of(batch, target_described.logits.device)
+    _fill_nodes(batch, nodes, target_described, draft_described, penalised, warp)
+    after.fill_nodes(batch, nodes)
     row = draft_row = 0
     for raw in batch:
         raw.row.positions = heads.positions(raw, row, draft_row)
@@ -101,21 +102,43 @@ def describe(
 
 
 @dataclass(slots=True)
+class _Guesses:
+    """The nodes of all rounds: for each the row of the target's logits at its parent, that of the draft's (−1 without
+    one), and its token, int64 (n,)."""
+
+    rows: list[int]
+    drafted: list[int]
+    token: Tensor
+
+    @classmethod
+    def of(cls, batch: list[RawRound], device: torch.device) -> _Guesses:
+        """Those of a batch."""
+        rows: list[int] = []
+        drafted: list[int] = []
+        row = draft_row = 0
+        for raw in batch:
+            rows += [row + raw.target_row(parent + 1) for parent in raw.tree.parents]
+            known = [raw.draft_row(parent + 1) for parent in raw.tree.parents]
+            drafted += [draft_row + where if where >= 0 else -1 for where in known]
+            row += len(raw.logits)
+            draft_row += 0 if raw.draft_logits is None else len(raw.draft_logits)
+        tokens = [token for raw in batch for token in raw.tree.tokens]
+        return cls(rows, drafted, torch.tensor(tokens, device=device, dtype=torch.long))
+
+
+@dataclass(slots=True)
 class _After:
     """The models' own probabilities after penalties, where the record keeps them."""
 
     target: Probs | None
     draft: Probs | None
 
-    def fill_nodes(self, batch: list[RawRound]) -> None:
+    def fill_nodes(self, batch: list[RawRound], all_nodes: _Guesses) -> None:
         """Fill the columns of all rounds' nodes."""
         if self.target is None:
             return
-        rows, drafted = _rows_of_nodes(batch)
-        token = torch.tensor([token for raw in batch for token in raw.tree.tokens], dtype=torch.long)
-        token = token.to(self.target.logits.device)
-        p = self.target.at(rows, token)
-        q = _known(self.draft, drafted, token)
+        p = self.target.at(all_nodes.rows, all_nodes.token)
+        q = _known(self.draft, all_nodes)
         start = 0
         for raw in batch:
             nodes, end = raw.row.nodes, start + len(raw.tree)
@@ -128,6 +151,7 @@ class _After:
 
 def _fill_nodes(
     batch: list[RawRound],
+    all_nodes: _Guesses,
     target: Described,
     draft: Described | None,
     penalised: Tensor | None,
@@ -135,17 +159,12 @@ def _fill_nodes(
 ) -> None:
     """Fill the columns of all rounds' nodes; the rows of `target`, `draft` and `penalised` (the target's logits after
     penalties) follow the batch's order."""
-    rows, drafted = _rows_of_nodes(batch)
-    tokens = [token for raw in batch for token in raw.tree.tokens]
-    device = target.logits.device
-    at, token = (
-        torch.tensor(rows, device=device, dtype=torch.long),
-        torch.tensor(tokens, device=device, dtype=torch.long),
-    )
+    rows, token = all_nodes.rows, all_nodes.token
+    at = torch.tensor(rows, device=token.device, dtype=torch.long)
     model_p = target.probs[at, token].tolist()
     scores = target.logits if penalised is None else penalised
     favourite = target.best if penalised is None else first_best(penalised)
-    rank = ranks(scores, rows, tokens)
+    rank = ranks(scores, rows, token.tolist())
     best = (favourite[at] == token).float().tolist()
     # Of tokens tied for first place, one is the argmax.
     rank = [2 if place == 1 and not first else place for place, first in zip(rank, best, strict=True)]
@@ -159,7 +178,7 @@ def _fill_nodes(
         # no cancellation at a low temperature
         below = scores - scores.gather(-1, favourite.unsqueeze(-1))
         entropy, largest = spread(torch.cat(warped_p), below, favourite, warp.temperature or 1.0)
-    model_q = _known(draft, drafted, token)
+    model_q = _known(draft, all_nodes)
     start = 0
     for raw in batch:
         nodes, end = raw.row.nodes, start + len(raw.tree)
@@ -181,30 +200,15 @@ def _fill_nodes(
         start = end
 
 
-def _known(draft: Probs | None, drafted: list[int], tokens: Tensor) -> list[float | None]:
-    """The draft's probability of a token in each of these rows; None where the row is −1."""
-    known: list[float | None] = [None] * len(drafted)
+def _known(draft: Probs | None, all_nodes: _Guesses) -> list[float | None]:
+    """The draft's probability of every node; None where no row of its logits guessed it."""
+    known: list[float | None] = [None] * len(all_nodes.drafted)
     if draft is not None:
-        places = [place for place, where in enumerate(drafted) if where >= 0]
-        values = draft.at([drafted[place] for place in places], tokens[places])
+        places = [place for place, where in enumerate(all_nodes.drafted) if where >= 0]
+        values = draft.at([all_nodes.drafted[place] for place in places], all_nodes.token[places])
         for place, value in zip(places, values, strict=True):
             known[place] = value
     return known
-
-
-def _rows_of_nodes(batch: list[RawRound]) -> tuple[list[int], list[int]]:
-    """For each node of all rounds the row of the target's logits at its parent, and that of the draft's; −1 without
-    one."""
-    rows: list[int] = []
-    drafted: list[int] = []
-    row = draft_row = 0
-    for raw in batch:
-        rows += [row + raw.target_row(parent + 1) for parent in raw.tree.parents]
-        known = [raw.draft_row(parent + 1) for parent in raw.tree.parents]
-        drafted += [draft_row + where if where >= 0 else -1 for where in known]
-        row += len(raw.logits)
-        draft_row += 0 if raw.draft_logits is None else len(raw.draft_logits)
-    return rows, drafted
 
 
 class _Heads:

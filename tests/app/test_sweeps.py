@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -271,9 +270,6 @@ def test_a_sweep_is_found_again_by_its_address_and_steered_by_its_owner_only(
 ) -> None:
     job = started(page, jobs)
     assert job.wait(WAIT)
-    for thread in threading.enumerate():  # it still writes its end to the library
-        if thread.name.endswith(job.id):
-            thread.join(WAIT)
     job.state = "stopped"
     job.rows = job.rows[:4]
     other = AppTest.from_function(script, default_timeout=30)

@@ -15,7 +15,7 @@ import { LEGEND, MARK, T } from "./text.js";
 /** @type {Set<string>} */
 const RARE = new Set(["pruned", "discarded", "cut", "parted", "again"]); // explained next to the others only if they occur
 const UNTIMED = new Set(["oracle", "you"]); // whose drafting is off the clock
-const NOISE = 1.005; // no lane is faster than its tokens per pass; above that by more than rounding, something else was slow
+const NOISE = 1.005; // as in sweep/totals.py: a speedup further above the tokens per pass was disturbed
 /** @type {WeakMap<Round, string[]>} the rare verdicts in it */
 const occurring = new WeakMap();
 
