@@ -222,7 +222,8 @@ class Connection:
             kind, value = "failed", False
         del self._calls[number]
         call.answers.put((kind, value))
-        self._mailbox.close.remote(number)
+        if not self._closing.is_set():  # else the mailbox ends with the connection
+            self._mailbox.close.remote(number)
 
 
 class Serve(Caller):
