@@ -445,15 +445,14 @@ def test_a_replica_that_is_killed_ends_its_own_race_only_and_is_replaced(
     """Catches: a race disturbed by the death of another's replica, and a decoder that never comes back."""
     stop = threading.Event()
     seen: list[list[Any]] = [[], []]
-    lost: list[int] = []
+    lost: list[tuple[int, str]] = []
 
     def run(number: int) -> None:
         try:
             for event in served.race("Once", long_race(1000), cancelled=stop.is_set, ask=silent):
                 seen[number].append(event)
         except DecoderLost as error:
-            assert "stopped unexpectedly" in str(error)
-            lost.append(number)
+            lost.append((number, str(error)))
 
     before = replicas()
     threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
@@ -462,13 +461,13 @@ def test_a_replica_that_is_killed_ends_its_own_race_only_and_is_replaced(
     until(lambda: all(seen))
     os.kill(min(before), signal.SIGKILL)
     until(lambda: bool(lost))
-    other = seen[1 - lost[0]]
+    other = seen[1 - lost[0][0]]
     told = len(other)
     until(lambda: len(other) > told + 8)
     stop.set()
     for thread in threads:
         thread.join(WAIT)
-    assert len(lost) == 1 == cluster.lost()
+    assert len(lost) == 1 == cluster.lost() and "stopped unexpectedly" in lost[0][1]
     assert len(traces(other)) == 4 and all(trace.audit() == [] for trace in traces(other))
     assert len(race(served)) > 4, "the next run works at once"
     until(
