@@ -22,6 +22,12 @@ LAYOUT = """async parents => {
   return { rows: layout.rows, columns: layout.columns, places: parents.map((_, node) => layout.places.get(node)) };
 }"""
 TREE = "() => shadow.querySelector('.strip').outerHTML"
+PLACES = """() => [
+  shadow.querySelector('.tree-field').style.cssText,
+  shadow.querySelector('.tree .chip').parentElement.style.cssText.replace(/(left|top).*?px;/g, ''),
+  shadow.querySelector('.odds').getBoundingClientRect().top,
+  shadow.querySelectorAll('.tree .ghost').length,
+]"""
 BOTH = "() => ['.strip', '.mask'].map(part => shadow.querySelector(part).outerHTML).join('')"
 
 
@@ -107,6 +113,27 @@ def test_the_layout_does_not_give_the_verdicts_away(page: Page, server: Server) 
     assert places[0] == places[1] and len(places[0]) == 24
 
 
+@pytest.mark.parametrize(
+    ("parents", "kept"),
+    [
+        ([-1, 0, 1, 2], 4),  # a bonus after a chain
+        ([-1, 0, 1, 2], 1),  # a correction below its second guess
+        ([-1, -1, 0, 0, 1, 2, 3], 2),
+        ([-1, -1, 0, 0, 1, 2, 3], 0),
+        ([-1, -1, 0, 0, 1, 2, 3], 3),
+    ],
+)
+def test_the_targets_own_token_finds_room(page: Page, server: Server, parents: list[int], kept: int) -> None:
+    """Catches: a tree that shrinks, and odds below it that jump, at the moment the target's own token appears."""
+    path = [0, 1, 2, 3] if parents == [-1, 0, 1, 2] else [0, 2, 5]
+    verdicts = ["accepted" if node in path[:kept] else "unreached" for node in range(len(parents))]
+    sizes = []
+    for step in (0, len(parents) + 2):
+        show(page, server, tree_record(parents, verdicts), step=step)
+        sizes.append(page.evaluate(PLACES))
+    assert sizes[0][:3] == sizes[1][:3] and [size[3] for size in sizes] == [0, 1]
+
+
 def test_each_moment_shows_what_it_knows_and_no_more(page: Page, server: Server) -> None:
     """Catches: p before the pass, a verdict before its coin, the target's token before the commit."""
     record = tree_record([-1, -1, 0, 2, 2], ["accepted", "rejected", "accepted", "rejected", "unreached"])
@@ -124,7 +151,7 @@ def test_each_moment_shows_what_it_knows_and_no_more(page: Page, server: Server)
             verdict = nodes["verdict"][node] if node in judged else "waiting"
             assert verdict in str(chip.get_attribute("class")).split(), (step, node)
             assert (f"p 0.81{node + 1}" in html) == (step > 0) and f"q 0.31{node + 1}" in html
-        assert ("81." in html) == (step > 0), "the bars and widths know p"
+        assert ("81.1%" in html) == (step > 0), "the bars and widths know p"
         assert page.locator(".tree .chip.first").count() == (2 if step else 0)
         assert ("OWN" in html) == (step == 6)
         band = page.locator(".tree .route").get_attribute("d") or ""

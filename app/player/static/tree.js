@@ -17,6 +17,7 @@ import { sure } from "./sure.js";
 
 export const OWN = "own";
 export const ROOT = -1;
+const MOST_ENDS = 32; // in a larger tree a row is of little account, and costs all others height
 
 /**
  * Whether the proposals are more than a chain.
@@ -69,6 +70,20 @@ export function layoutOf(items) {
   levels.pop();
   straighten(levels, places, children, rows);
   return { places, columns: levels.length, rows };
+}
+
+/**
+ * Room for the guesses and for the token that the target adds, wherever it will be: its place is not known before the
+ * round's end, and a tree must not shrink then.
+ * @param {Item[]} items
+ * @returns {Pick<Layout, "columns"|"rows">}
+ */
+export function roomFor(items) {
+  const guesses = items.filter(({ node }) => node !== OWN);
+  const bare = layoutOf(guesses);
+  const ends = guesses.length > MOST_ENDS ? [] : [ROOT, ...guesses.map(({ node }) => Number(node))];
+  const rows = ends.map((parent) => layoutOf([...guesses, { node: OWN, parent }]).rows);
+  return { columns: bare.columns + 1, rows: Math.max(layoutOf(items).rows, ...rows) };
 }
 
 /**

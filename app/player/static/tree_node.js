@@ -126,8 +126,9 @@ export function createLegend() {
       setText(sure(bars.lastChild), W.bars(judged, drafted));
       bars.classList.toggle("no-p", !judged);
       bars.classList.toggle("no-q", !drafted);
-      way.hidden = !accepted;
-      first.hidden = !ranked;
+      // Their places are theirs from the start, or a legend that needs a second line then would move what is below it.
+      way.classList.toggle("absent", !accepted);
+      first.classList.toggle("absent", !ranked);
     },
   };
 }

@@ -18,7 +18,7 @@ import { rootText, wasRead } from "./slots.js";
 import { sure } from "./sure.js";
 import { flat, quote } from "./text.js";
 import { W } from "./text_tree.js";
-import { beside, folded, isChain, keyOf, layoutOf, OWN, ROOT } from "./tree.js";
+import { beside, folded, isChain, keyOf, layoutOf, OWN, ROOT, roomFor } from "./tree.js";
 import { factsOf, FOLDED_FROM, itemsOf } from "./tree_facts.js";
 import { createLines } from "./tree_lines.js";
 import { CHIP, createLegend, curve, makeNode, paintNode } from "./tree_node.js";
@@ -126,7 +126,7 @@ export function createTree() {
   function reshape({ whole, lane, done, open, at }) {
     const found = itemsOf(whole, done, open);
     items = found.items;
-    straight = layoutOf(items);
+    straight = { ...layoutOf(items), ...roomFor(items) };
     const kept = new Set(items.map((item) => item.node));
     for (const [key, node] of nodes) {
       if (kept.has(key)) continue;
