@@ -260,6 +260,9 @@ def eagle(
     minutes: Annotated[float | None, typer.Option(help="Budget in active minutes.")] = None,
     tokens: Annotated[int | None, typer.Option(help="Budget in tokens.")] = None,
     classification: Annotated[float, typer.Option(min=0.0, help="Weight of the cross-entropy.")] = 0.1,
+    start: Annotated[
+        Path | None, typer.Option(help="Folder of a head of this target to train further.")
+    ] = None,
     name: Annotated[str, typer.Option(help="Run name.")] = "eagle",
     batch: Annotated[int, typer.Option(help="Rows per step.")] = 8,
     context: Annotated[int, typer.Option(help="Tokens per row.")] = 512,
@@ -269,8 +272,8 @@ def eagle(
     focus: Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")] = False,
 ) -> None:
     """Train an EAGLE head for a target, measure it and write it out; continues the run if it has a checkpoint."""
+    from training.heads import counters, eagle_from, new_eagle, train
     from training.heads import export as export_heads
-    from training.heads import new_eagle, train
     from training.heads_data import open_target, rows_for
     from training.loop import Plan
     from training.optimisers import Rates
@@ -280,8 +283,17 @@ def eagle(
     plan = Plan(minutes, tokens, context, batch, seed, 50, focus=focus, rates=rates, evaluate_every=200)
     target = open_target(model, pick_device(device))
     batches, heldout = rows_for(model, text, runs / "data", plan)
-    trained = new_eagle(target, seed)
-    state = train(runs / name, trained, target, batches, heldout, plan, classification=classification)
+    trained = eagle_from(target, start) if start else new_eagle(target, seed)
+    state = train(
+        runs / name,
+        trained,
+        target,
+        batches,
+        heldout,
+        plan,
+        classification=classification,
+        earlier=counters(start) if start else None,
+    )
     folder = out or runs / name / "export"
     export_heads(folder, trained, target, state)
     remember_command(runs)

@@ -67,6 +67,20 @@ def new_head(target: Frozen, vocabulary: Tensor | None, rows: Tensor, seed: int)
     return head
 
 
+def started_from(target: Frozen, folder: Path) -> Eagle3Head:
+    """A head of the same target that was trained before, to be trained further.
+
+    Raises:
+        ModelError: with one sentence, if it cannot be read or does not fit the target.
+    """
+    vocabulary, width = target.output.weight.shape
+    layers = int(target.model.config.num_hidden_layers)
+    head = eagle3.read(
+        str(folder), int(width), int(vocabulary), int(target.embedding.weight.shape[1]), layers
+    )
+    return head.to(target.model.device, torch.float32).requires_grad_(True).train()
+
+
 def rehearsed(
     head: Eagle3Head, target: Frozen, ids: Tensor, count: int, share: float = 1.0, seed: int = 0
 ) -> list[tuple[Pair, Pair]]:
@@ -183,20 +197,24 @@ def train(
     plan: Plan,
     count: int = 4,
     share: float = 0.5,
+    earlier: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train a head, or resume the run; it then holds its measured accuracy. Returns the counters.
 
-    `count` steps are rehearsed, those after the first from a `share` of the places.
+    `count` steps are rehearsed, those after the first from a `share` of the places. A head that was trained before,
+    with the counters `earlier`, is no longer guided by the target's states.
     """
     guesses = int(head.lm_head.weight.shape[0])
     facts: dict[str, Any] = {
         "kind": "eagle3", "target": target.name, "steps": count, "share": share, "guesses": guesses,
+        **({"earlier": earlier} if earlier else {}),
     }  # fmt: skip
+    decay = DECAY ** torch.arange(count, device=target.device)
     same_run(run, facts)
     state = steps(
         run, head, loss(head, target, count, share), batches,
         lambda: {"accuracy": accuracy(head, target, heldout, count)},
-        plan, facts, None, guided(DECAY ** torch.arange(count, device=target.device)),
+        plan, facts, None, torch.cat((decay, 0 * decay)) if earlier else guided(decay),
         lambda name, weight: is_matrix(name, weight) and not name.startswith("lm_head"),  # that one goes to AdamW
         target.device,
     )  # fmt: skip
@@ -207,7 +225,9 @@ def train(
 
 def export(folder: Path, head: Eagle3Head, target: Frozen, state: dict[str, Any]) -> None:
     """Write a trained head in its published layout, with what it was trained on."""
-    kept = {key: state[key] for key in ("step", "tokens", "seconds", "steps", "share")}
+    kept = {
+        key: state[key] for key in ("step", "tokens", "seconds", "steps", "share", "earlier") if key in state
+    }
     eagle3.write(folder, head, target.name, {"specdec_training": kept})
     rows = [
         [f"step {number}", f"{found[0]:.3f}", f"{sum(found[:5]):.3f}", f"{sum(found):.3f}"]

@@ -8,6 +8,7 @@ cross-entropy between its distribution through the output matrix and the target'
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -216,6 +217,17 @@ def new_eagle(target: Frozen, seed: int) -> EagleHead:
         return EagleHead(shape, bias=True).to(target.model.device)
 
 
+def eagle_from(target: Frozen, folder: Path) -> EagleHead:
+    """A head of the same target that was trained before, to be trained further.
+
+    Raises:
+        ModelError: with one sentence, if it cannot be read or does not fit the target.
+    """
+    vocabulary, width = map(int, target.output.weight.shape)
+    head = eagle.read(str(folder), width, vocabulary, int(target.embedding.weight.shape[1]))
+    return head.to(target.model.device, torch.float32).requires_grad_(True).train()
+
+
 def train(
     run: Path,
     heads: Heads,
@@ -225,12 +237,18 @@ def train(
     plan: Plan,
     soft: bool = False,
     classification: float = CLASSIFICATION,
+    earlier: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train heads, or resume the run; they then hold their measured accuracies. Returns the counters.
 
-    `soft` is for Medusa heads, `classification` (the weight of the cross-entropy) for an EAGLE head.
+    `soft` is for Medusa heads, `classification` (the weight of the cross-entropy) for an EAGLE head, `earlier` holds
+    the counters of heads that were trained before.
     """
-    facts: dict[str, Any] = {"kind": "eagle", "target": target.name}
+    facts: dict[str, Any] = {
+        "kind": "eagle",
+        "target": target.name,
+        **({"earlier": earlier} if earlier else {}),
+    }
     if isinstance(heads, MedusaHeads):
         facts |= {
             "kind": "medusa",
@@ -264,7 +282,7 @@ def train(
 
 def export(folder: Path, heads: Heads, target: Frozen, state: dict[str, Any]) -> None:
     """Write trained heads in their published layout, with what they were trained on."""
-    kept = ("step", "tokens", "seconds", "soft", "classification")
+    kept = ("step", "tokens", "seconds", "soft", "classification", "earlier")
     notes = {"specdec_training": {key: state[key] for key in kept if key in state}}
     if isinstance(heads, MedusaHeads):
         medusa.write(folder, heads, target.name, notes)
@@ -304,7 +322,18 @@ How often the target itself would write the guessed token, on held-out text:
 def made_by(kind: str, state: dict[str, Any]) -> str:
     """A sentence for a card: by which command, from how much text, in what time."""
     steps, tokens, minutes = state["step"], state["tokens"], state["seconds"] / 60
-    return f"Made by `python -m training {kind}`: {steps:,} steps, {tokens:,} tokens, {minutes:.1f} active minutes."
+    before = state.get("earlier", {}).get("tokens")
+    more = f", after {before:,} tokens in an earlier run" if before else ""
+    made = f"{steps:,} steps, {tokens:,} tokens, {minutes:.1f} active minutes{more}"
+    return f"Made by `python -m training {kind}`: {made}."
+
+
+def counters(folder: Path) -> dict[str, Any]:
+    """What heads in this folder say of their training; with the run before it, if there was one."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = config.get("specdec_training", {})
+    before = found.pop("earlier", {})
+    return {key: found.get(key, 0) + before.get(key, 0) for key in ("step", "tokens", "seconds")}
 
 
 def same_run(run: Path, facts: dict[str, Any]) -> None:

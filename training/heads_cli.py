@@ -55,6 +55,9 @@ def eagle3(
     vocabulary: Annotated[
         int, typer.Option(min=1, help="Size of the draft vocabulary: the text's most frequent tokens.")
     ] = 3072,
+    start: Annotated[
+        Path | None, typer.Option(help="Folder of a head of this target to train further.")
+    ] = None,
     name: Annotated[str, typer.Option(help="Run name.")] = "eagle3",
     batch: Batch = 4,
     context: Context = 512,
@@ -64,7 +67,8 @@ def eagle3(
     focus: Focus = False,
 ) -> None:
     """Train an EAGLE-3 head for a target, measure it and write it out; continues the run if it has a checkpoint."""
-    from training.eagle3 import export, frequent, new_head, train
+    from training.eagle3 import export, frequent, new_head, started_from, train
+    from training.heads import counters
     from training.heads_data import open_target, rows_for
     from training.loop import Plan
     from training.optimisers import Rates
@@ -84,11 +88,16 @@ def eagle3(
     target = open_target(model, pick_device(device))
     batches, heldout = rows_for(model, text, runs / "data", plan)
     heldout = heldout[:: -(-len(heldout) // HELD_OUT)]
-    counted, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
-    size = int(target.output.weight.shape[0])
-    guesses = frequent(counted, vocabulary, size) if vocabulary < size else None
-    head = new_head(target, guesses, torch.cat([counted.next() for _ in range(8)]), seed)
-    state = train(runs / name, head, target, batches, heldout, plan, steps, share)
+    if start:
+        head = started_from(target, start)
+    else:
+        counted, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
+        size = int(target.output.weight.shape[0])
+        guesses = frequent(counted, vocabulary, size) if vocabulary < size else None
+        head = new_head(target, guesses, torch.cat([counted.next() for _ in range(8)]), seed)
+    state = train(
+        runs / name, head, target, batches, heldout, plan, steps, share, counters(start) if start else None
+    )
     folder = out or runs / name / "export"
     export(folder, head, target, state)
     _report(runs, folder, state, "step")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 from typer.testing import CliRunner
 
@@ -134,3 +135,33 @@ def test_the_command_line_trains_on_a_users_model_and_text(kind: str, tmp_path: 
     models = sd.load_models(folder, **{kind: tmp_path / "head"}, device="cpu")
     trace = sd.decode(models, "the cat", sd.Settings(proposer=kind, max_new_tokens=8))
     assert trace.rounds[0].nodes.token and trace.audit() == []
+
+
+@pytest.mark.parametrize("kind", ["eagle", "eagle3"])
+def test_a_trained_head_is_trained_further(kind: str, tmp_path: Path) -> None:
+    """Catches: a run that begins anew instead of with the given head, and a card that forgets what it had learnt
+    before."""
+    folder, text = tmp_path / "target", tmp_path / "text.txt"
+    build("llama", vocab_size=len(tokenizer()), num_hidden_layers=6).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    text.write_text("the cat sat on the mat and the dog sat too. " * 60)
+    words = f"{kind} --model {folder} --text {text} --runs {tmp_path} --batch 2 --context 16 --device cpu"
+
+    def train(out: str, *more: str) -> dict[str, Tensor]:
+        given = [*words.split(), *more, "--name", out, "--out", str(tmp_path / out)]
+        result = CliRunner().invoke(app, given)
+        assert result.exit_code == 0, result.output
+        return load_file(next((tmp_path / out).glob("*.safetensors")))
+
+    first = train("first", "--tokens", "256", "--seed", "5")
+    name = next(key for key in first if "down_proj" in key)
+    further = train("further", "--tokens", "64", "--start", str(tmp_path / "first"))
+    again = train("again", "--tokens", "64", "--start", str(tmp_path / "further"))
+
+    def apart(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
+        return float((one[name].float() - other[name].float()).abs().mean())
+
+    fresh = train("fresh", "--tokens", "64")
+    assert 0 < apart(first, further) < apart(fresh, further) and apart(further, again) > 0
+    assert "64 tokens" in (card := (tmp_path / "again" / "README.md").read_text())
+    assert "after 320 tokens in an earlier run" in card
