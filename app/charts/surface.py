@@ -24,7 +24,7 @@ from specdec_core.settings import Settings
 from .chart import Chart
 from .panels import broken, empty, panels, place
 
-TITLE = "Does the measured point lie on the formula's surface? Above it the run was faster, below it slower"
+TITLE = "Is the run as fast as its α, γ and pass times say? Above the surface it was faster, below it slower"
 RATES = [at / 25 for at in range(26)]
 LONGEST = 12  # γ
 LEVELS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
@@ -78,13 +78,13 @@ def speedup_surface(
         _panel(figure, place(panel, named), found, lane)
         expected = found.modelled(found.alpha, found.gamma)
         sentences.append(
-            f"{labels[lane]}: measured {found.measured:.2f}×, the formula says {expected:.2f}× at "
+            f"{labels[lane]}: measured {found.measured:.2f}×, the surface says {expected:.2f}× at "
             f"α = {found.alpha:.2f}, γ = {found.gamma}, c = {found.cost:.3f}."
         )
         words = figure.layout.annotations[panel]
         words.text = (
             f"{broken(labels[lane], lines=1)}<br>measured {found.measured:.2f}×"
-            f"<br>formula {expected:.2f}× at c = {found.cost:.2f}"
+            f"<br>with this run's pass times {expected:.2f}×"
         )
     figure.update_xaxes(range=[0, 1], tickformat=".0%", tickvals=[0.25, 0.5, 0.75])
     figure.update_yaxes(range=[0.5, LONGEST + 0.5], tickvals=[1, 4, 8, 12])
@@ -187,7 +187,7 @@ def _panel(figure: go.Figure, at: dict[str, int], found: Point, lane: int) -> No
             "line": {"width": 2, "color": PAGE.light},
         },
         customdata=[[found.measured, expected]],
-        hovertemplate="measured %{customdata[0]:.2f}×, the formula says %{customdata[1]:.2f}×<br>"
+        hovertemplate="measured %{customdata[0]:.2f}×, the surface says %{customdata[1]:.2f}×<br>"
         "at α = %{x:.1%}, γ = %{y}<extra></extra>",
     )
 

@@ -67,7 +67,7 @@ class PromptLookup(Proposer):
         )
         if options.match != "first":
             found.missing.append(
-                f"match = {options.match}: transformers copies what follows the first match from the left."
+                f"match = {options.match}: transformers takes the first match in the text and copies what follows it."
             )
         return found
 

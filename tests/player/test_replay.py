@@ -127,7 +127,7 @@ def test_no_speedup_is_named_before_both_lanes_have_written_enough(page: Page) -
     expect(page.locator(".speedup-value")).not_to_have_text("—")
     page.locator(".control.previous").click()
     expect(page.locator(".speedup-value")).to_have_text("—")
-    expect(page.locator(".speedup-words")).to_have_text(f"after {least} tokens in each lane")
+    expect(page.locator(".speedup-words")).to_have_text(f"shown after {least} tokens in each lane")
     open_player(page, least=least + 1)
     expect(page.locator(".speedup-words")).to_have_text(f"none: fewer than {least + 1} tokens in a lane")
 

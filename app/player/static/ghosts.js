@@ -60,6 +60,7 @@ export function createGhosts(lane) {
     const chip = el("span", { class: "guess", "data-node": node, "data-lane": lane, "data-round": round, role: "button", tabindex: -1 });
     if (text === "") chip.dataset.sign = "◌";
     if (/^ \S{1,20}$/.test(text)) chip.dataset.word = "";
+    else if (/^\S{1,20}$/.test(text)) chip.dataset.part = "";
     if (!/[\p{L}\p{N}]{2}/u.test(text)) chip.dataset.short = ""; // its mark says enough: a struck colon is another sign
     appendToken(chip, text);
     return chip;

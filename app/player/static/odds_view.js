@@ -182,7 +182,7 @@ function saidBy(words, odds) {
  */
 function comparison(odds, title, using, shown) {
   if (using === "models" && odds.judged && !odds.atZero) return O.modelsOnly(odds.siblings > 0, false);
-  if (!odds.knowsP) return odds.pointed ? O.beforeFixed : odds.atZero ? O.beforeGreedy(odds.penalised && shown !== "") : O.before;
+  if (!odds.knowsP) return odds.modelless && odds.atZero ? O.beforeModelless : odds.pointed ? O.beforeFixed : odds.atZero ? O.beforeGreedy(odds.penalised && shown !== "") : O.before;
   const without = odds.without === null ? "" : O.without(quote(odds.without));
   const greedy = odds.moved && !without ? O.writesPenalised(shown) : O.writesGreedy + without;
   if (odds.undrafted) return odds.atZero ? greedy : O.writes;
@@ -210,7 +210,7 @@ function words(odds, fixed) {
 /** @param {Odds} odds @param {"judged"|"models"} using @param {Areas} areas @param {boolean} parts @param {boolean} fixed */
 function notes(odds, using, areas, parts, fixed) {
   const said = [];
-  if (odds.greedy && using === "judged") said.push(O.oneHot(sure(odds.judged).hasQ && odds.verdict !== "pruned"));
+  if (odds.greedy && using === "judged") said.push(O.oneHot(sure(odds.judged).hasQ && odds.verdict !== "pruned", odds.models !== null));
   else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly(odds.siblings > 0, odds.penalised && !odds.before.p));
   if (odds.modelless && using === "models") said.push(O.modelless);
   if (parts && odds.overlap !== null) {

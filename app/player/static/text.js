@@ -103,7 +103,7 @@ export const T = {
   tooFast: (/** @type {string} */ words, /** @type {number} */ most) => `${words}, more than its ${most.toFixed(2)} tokens a pass allow: timing noise`,
   against: (/** @type {string} */ label) => `against ${label}`,
   bound: (/** @type {string} */ words) => `${words}; a bound, as its drafting is not on the clock`,
-  notyet: (/** @type {number} */ least) => `after ${count(least, "token")} in each lane`,
+  notyet: (/** @type {number} */ least) => `shown after ${count(least, "token")} in each lane`,
   never: (/** @type {number} */ least) => `none: fewer than ${count(least, "token")} in a lane`,
   how: "What is this number?",
   definition:

@@ -89,6 +89,7 @@ export const O = {
   // What the rule compares, in one sentence.
   before: "q is what the draft drew from. The target has not run yet, so there is no p.",
   beforeGreedy: (/** @type {boolean} */ unpenalised) => `q is the draft's probability of each token${unpenalised ? ", before the penalty for repetition" : ""}. The target has not run yet, so there is no p.`,
+  beforeModelless: "The guess came without a model, so it has no q; the rule takes it for certain. The target has not run yet, so there is no p.",
   beforeFixed: "The guesses are fixed, not drawn, so q is 1 on each. The target has not run yet, so there is no p.",
   compares: "What p and q share is accepted; where q is above p, the guess may be rejected.",
   comparesFixed: (/** @type {number} */ n) => (n > 1
@@ -132,7 +133,7 @@ export const O = {
     : `It is accepted with the probability of its threshold, ${prob(value)}.`),
   othersIs: "What all others share is the recorded total minus what the named tokens share.",
   atMost: "“<” and a faded bar: the record has only a bound for this probability, and that part may be shared or not.",
-  oneHot: (/** @type {boolean} */ guessed) => `At temperature 0 the rule sees p = 1 for the target's most likely token${guessed ? ", and q = 1 for a guess" : ""}. How sure the models were is in the other view.`,
+  oneHot: (/** @type {boolean} */ guessed, /** @type {boolean} */ sure) => `At temperature 0 the rule sees p = 1 for the target's most likely token${guessed ? ", and q = 1 for a guess" : ""}.${sure ? " How sure the models were is in the other view." : ""}`,
   modelsOnly: (/** @type {boolean} */ guessed, /** @type {boolean} */ after) => `These are the models' own probabilities (temperature 1${after ? ", after the penalty for repetition" : ""}). ${guessed ? "The rule compares" : "The target chooses from"} the distributions of the other view.`,
   modelless: "This proposal came without a model, so there is no q to show.",
   everything: "all others",

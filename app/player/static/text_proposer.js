@@ -10,7 +10,7 @@ const pieces = (texts) => texts.map((text) => `‘${text}’`).join(" ");
  * @param {string} who
  * @param {boolean} shown whether there are any
  */
-const rest = (who, shown) => (shown ? ` Pruned in the tree: others after which ${who} guessed on.` : "");
+const rest = (who, shown) => (shown ? ` Of the others the tree shows, as pruned, those after which ${who} guessed on.` : "");
 
 /** @param {number|null} found @param {number} nodes */
 const sent = (found, nodes) => (found === nodes ? "all were sent to the target." : nodes === 1 ? "the most likely one was sent to the target." : `the ${nodes} on the most likely paths were sent to the target.`);

@@ -124,7 +124,7 @@ export const T = {
   tooFast: (words, most) => `${words}, mehr als ${fixed(most, 2)} Tokens pro Durchlauf zulassen: Zeitrauschen`,
   against: (label) => `gegenüber ${label}`,
   bound: (words) => `${words}; eine Schranke, denn das Raten läuft hier außerhalb der Uhr`,
-  notyet: (least) => `nach ${count(least, "Token", "Tokens")} je Spur`,
+  notyet: (least) => `erscheint nach ${count(least, "Token", "Tokens")} je Spur`,
   never: (least) => `keine: in einer Spur weniger als ${count(least, "Token", "Tokens")}`,
   how: "Was ist das für eine Zahl?",
   definition:

@@ -70,6 +70,7 @@ export const O = {
   },
   before: "Aus q hat der Draft gezogen. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
   beforeGreedy: (unpenalised) => `q ist die Wahrscheinlichkeit, die der Draft jedem Token gibt${unpenalised ? ", vor dem Abzug für Wiederholungen" : ""}. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.`,
+  beforeModelless: "Der Vorschlag kam ohne Modell zustande und hat kein q; die Regel nimmt ihn als sicher. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
   beforeFixed: "Die Vorschläge stehen fest und sind nicht gezogen, q ist also bei jedem 1. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
   compares: "Was p und q gemeinsam ist, wird angenommen; wo q über p liegt, kann der Vorschlag abgelehnt werden.",
   comparesFixed: (n) => (n > 1
@@ -111,7 +112,7 @@ export const O = {
     : `Er wird mit der Wahrscheinlichkeit seiner Schwelle angenommen, ${prob(value)}.`),
   othersIs: "Was alle anderen gemeinsam haben, ist die aufgezeichnete Summe minus das, was die genannten Tokens gemeinsam haben.",
   atMost: "„<“ und ein blasser Balken: Für diese Wahrscheinlichkeit ist nur eine Schranke aufgezeichnet, und dieser Teil ist vielleicht gemeinsam, vielleicht nicht.",
-  oneHot: (guessed) => `Bei Temperatur 0 sieht die Regel p = 1 beim wahrscheinlichsten Token des Zielmodells${guessed ? " und q = 1 bei einem Vorschlag" : ""}. Wie sicher die Modelle waren, zeigt die andere Ansicht.`,
+  oneHot: (guessed, sure) => `Bei Temperatur 0 sieht die Regel p = 1 beim wahrscheinlichsten Token des Zielmodells${guessed ? " und q = 1 bei einem Vorschlag" : ""}.${sure ? " Wie sicher die Modelle waren, zeigt die andere Ansicht." : ""}`,
   modelsOnly: (guessed, after) => `Das sind die eigenen Wahrscheinlichkeiten der Modelle (Temperatur 1${after ? ", nach dem Abzug für Wiederholungen" : ""}). ${guessed ? "Verglichen werden die" : "Gewählt wird aus den"} Verteilungen der anderen Ansicht.`,
   modelless: "Dieser Vorschlag kam ohne Modell zustande; ein q gibt es also nicht zu zeigen.",
   everything: "alle anderen",

@@ -15,7 +15,7 @@ const pieces = (texts) => texts.map((text) => `‚${text}‘`).join(" ");
  * @param {string} who
  * @param {boolean} shown ob es solche gibt
  */
-const rest = (who, shown) => (shown ? ` Gestutzt im Baum: andere, nach denen ${who} weiterriet${who === "sie" ? "en" : ""}.` : "");
+const rest = (who, shown) => (shown ? ` Von den anderen zeigt der Baum, als gestutzt, die, nach denen ${who} weiterriet${who === "sie" ? "en" : ""}.` : "");
 
 /** @param {number|null} found @param {number} nodes */
 const sent = (found, nodes) => (found === nodes ? "alle gingen an das Zielmodell." : nodes === 1 ? "der wahrscheinlichste ging an das Zielmodell." : `die ${nodes} auf den wahrscheinlichsten Pfaden gingen an das Zielmodell.`);
