@@ -46,6 +46,17 @@ export function sizeOf(wish, room, layout) {
 }
 
 /**
+ * A layout without the row that is kept for the target's own token, where that row would make the tree too large for
+ * the room.
+ * @param {Layout & {least: number}} layout
+ * @param {Room} room
+ * @returns {Layout}
+ */
+export function fitting(layout, { height, scale }) {
+  return (height - 6) / layout.rows >= LEAST.row * scale ? layout : { ...layout, rows: layout.least };
+}
+
+/**
  * How many guesses go to a line of a chain that is too long for the room; null where it needs no lines, or has too many.
  * The target's own token counts from the beginning: the lines must not change with the commit.
  * @param {Wish} wish

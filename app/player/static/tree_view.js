@@ -22,7 +22,7 @@ import { beside, folded, isChain, keyOf, layoutOf, OWN, ROOT, roomFor } from "./
 import { factsOf, FOLDED_FROM, itemsOf } from "./tree_facts.js";
 import { createLines } from "./tree_lines.js";
 import { CHIP, createLegend, curve, makeNode, paintNode } from "./tree_node.js";
-import { acrossOf, detailOf, FULL, into, sizeOf } from "./tree_size.js";
+import { acrossOf, detailOf, fitting, FULL, into, sizeOf } from "./tree_size.js";
 import { createZoom } from "./zoom.js";
 
 /** @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape what determines the layout */
@@ -54,8 +54,8 @@ export function createTree() {
   let shape = null;
   /** @type {ReturnType<typeof itemsOf>["items"]} */
   let items = [];
-  let straight = layoutOf([]); // as the tree is
-  let layout = straight; // as it is drawn: a long chain in lines
+  let straight = { ...layoutOf([]), ...roomFor([]) }; // as the tree is
+  let layout = layoutOf([]); // as it is drawn: a long chain in lines
   /** @type {Round|null} */
   let unfolded = null; // the round whose pruned guesses were requested
   /** @type {Wish} */
@@ -159,7 +159,7 @@ export function createTree() {
   /** Lay the nodes out in the room there is. */
   function arrange() {
     const across = isChain(items) ? acrossOf(wish, room, items.filter(({ node }) => node !== OWN).length) : null;
-    layout = across === null ? straight : folded(items, across);
+    layout = across === null ? fitting(straight, room) : folded(items, across);
     for (const item of items) {
       const node = sure(nodes.get(item.node));
       write(node, "curve", curve(layout, item), (value) => node.line.setAttribute("d", value));
