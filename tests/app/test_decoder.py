@@ -463,11 +463,12 @@ def test_a_replica_that_is_killed_ends_its_own_race_only_and_is_replaced(
     until(lambda: bool(lost))
     other = seen[1 - lost[0][0]]
     told = len(other)
-    until(lambda: len(other) > told + 8)
+    until(lambda: len(other) > told + 100)  # rounds of four lanes
     stop.set()
     for thread in threads:
         thread.join(WAIT)
     assert len(lost) == 1 == cluster.lost() and "stopped unexpectedly" in lost[0][1]
+    assert "cancelled" in {event.end for event in other if isinstance(event, Ended)}, "it went on until now"
     assert len(traces(other)) == 4 and all(trace.audit() == [] for trace in traces(other))
     assert len(race(served)) > 4, "the next run works at once"
     until(

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 import specdec_core as sd
 from specdec_core.exact.distribution import expected_accepted
@@ -564,6 +564,45 @@ def test_the_models_own_probabilities_are_not_said_to_decide_above_temperature_z
     stage(page, trace)
     for _, drawn in list(_looked(page, trace))[:2]:
         assert "What p and q share is accepted" in drawn["text"]
+
+
+def test_a_later_fixed_guess_is_told_its_own_threshold_and_rest(page: Page) -> None:
+    """Branching with its likeliest guesses, above temperature 0. Catches: min(1, r/q) beside the draft's q, which does
+    not give the threshold, and a rest of p that is said to be p − q."""
+    trace = recorded("branching", FIXED, temperature=1.0, max_new_tokens=40)
+    stage(page, trace)
+    later = rests = 0
+    for (stop, row, position, node), drawn in _looked(page, trace, press=JUDGED):
+        nodes = row.nodes
+        assert nodes.p is not None and nodes.threshold is not None
+        gone = [
+            nodes.p[other] or 0.0
+            for other in range(node)
+            if nodes.parent[other] == position.at and nodes.verdict[other] == "rejected"
+        ]
+        own = nodes.p[node] if node >= 0 else None
+        if gone and own is not None and nodes.threshold[node] is not None:
+            assert nodes.threshold[node] == pytest.approx(own / (1 - sum(gone)), abs=1e-5)
+            assert "share of what is left of p" in drawn["text"] and "r/q" not in drawn["text"]
+            later += 1
+        if "After a rejection" in drawn["text"] or " rejections:" in drawn["text"]:
+            assert "p without the rejected token" in drawn["text"] and "p − q" not in drawn["text"]
+            rests += 1
+        if node >= 0 and position.at < 0:
+            show_moment(page, stop, 0, node)
+            expect(page.locator(".odds .compares")).to_contain_text("whatever the draft's own q")
+    assert later and rests
+
+
+def test_a_guess_without_a_model_has_no_q_before_the_pass(page: Page) -> None:
+    """Catches: "q is the draft's probability" of a guess that was copied, and a view named that is not there."""
+    trace = recorded("prompt-lookup", temperature=0.0, max_new_tokens=40)
+    stage(page, trace)
+    stop = next(at for at, row in enumerate(trace.rounds, start=1) if row.nodes.token)
+    show_moment(page, stop, 0, 0)
+    expect(page.locator(".odds .compares")).to_contain_text("came without a model, so it has no q")
+    expect(page.locator(".odds")).not_to_contain_text("other view")
+    expect(page.locator(".odds .tab")).to_have_count(0)
 
 
 def _older(trace: sd.Trace) -> sd.Trace:

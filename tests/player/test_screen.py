@@ -259,6 +259,21 @@ def test_guesses_are_ghosts_until_each_is_ticked_or_struck(page: Page) -> None:
     assert ghosts.evaluate_all(GHOSTS) == [[" cat", "rejected"], [" mat", "dropped"]]
 
 
+def test_a_guess_and_its_mark_stay_on_one_line(page: Page, server: Server) -> None:
+    """Catches: a tick that begins the next line without the number it belongs to, and a line that leaves its pane."""
+    record = tree_record(list(range(-1, 11)), ["accepted"] * 12)
+    record["texts"].update({str(500 + node): f"{node}ab"[: 1 + node % 3] for node in range(12)})
+    server.files["/traces/spec.json"] = json.dumps(record)
+    open_player(page, cursor={"round": 1, "step": 4, "node": None})
+    expect(page.locator(".leads .guess")).to_have_count(12)
+    for width in range(340, 420, 8):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate(WORDS)["split"] == 0, width
+        assert page.locator(".leads .pane").evaluate("pane => pane.scrollWidth <= pane.clientWidth + 1"), (
+            width
+        )
+
+
 LINE = """async (proposals) => {
   const { lineOf } = await import("/player/ghosts.js");
   const { line, others } = lineOf({

@@ -16,7 +16,7 @@ import { O } from "./text_odds.js";
  * @param {Odds} odds
  */
 function distributionOf(odds) {
-  if (odds.matching) return [O.matchResidual(odds.failed), O.matchResidualIs];
+  if (odds.matching || (odds.pointed && odds.rule === "speculative-sampling")) return [O.matchResidual(odds.failed), O.matchResidualIs];
   if (odds.criterion?.asIs) return [O.asIs, O.asIsIs];
   if (odds.rule !== "speculative-sampling" && odds.rule !== "") return [O.left, O.leftIs];
   return odds.failed > 1 ? [O.siblingsLeft(odds.failed), O.siblingsLeftIs] : [O.residual, odds.atZero ? O.residualFormula : O.residualIs];

@@ -90,11 +90,11 @@ export const O = {
   before: "q is what the draft drew from. The target has not run yet, so there is no p.",
   beforeGreedy: (/** @type {boolean} */ unpenalised) => `q is the draft's probability of each token${unpenalised ? ", before the penalty for repetition" : ""}. The target has not run yet, so there is no p.`,
   beforeModelless: "The guess came without a model, so it has no q; the rule takes it for certain. The target has not run yet, so there is no p.",
-  beforeFixed: "The guesses are fixed, not drawn, so q is 1 on each. The target has not run yet, so there is no p.",
+  beforeFixed: (/** @type {boolean} */ drafted) => `The guesses are fixed, not drawn at random: for the rule q is 1 on each${drafted ? ", whatever the draft's own q" : ""}. The target has not run yet, so there is no p.`,
   compares: "What p and q share is accepted; where q is above p, the guess may be rejected.",
   comparesFixed: (/** @type {number} */ n) => (n > 1
-    ? "The guesses were fixed, not drawn: the rule tries one after another, and each is accepted with its share of what is left of p."
-    : "The guess was fixed, not drawn: the rule accepts it with the target's own probability p."),
+    ? "The guesses were fixed, not drawn at random: the rule tries one after another, and each is accepted with its share of what is left of p."
+    : "The guess was fixed, not drawn at random: the rule accepts it with the target's own probability p."),
   comparesGreedy: (/** @type {string} */ guess, /** @type {number|null} */ rank) =>
     `At temperature 0 a guess is accepted only if it is the target's first choice${rank === null || rank === 1 ? "" : `; the target ranked ${guess} ${rank}${ordinal(rank)}`}.`,
   comparesPenalised: (/** @type {string} */ guess, /** @type {number|null} */ rank, /** @type {string} */ shown) =>
@@ -181,6 +181,7 @@ export const O = {
   },
   ratio: "The threshold is min(1, p/q): how much of the guess's own bar of q lies under p.",
   ratioFixed: "The threshold is p: the guess was fixed, so its q is 1.",
+  ratioFixedLater: "The threshold is the guess's share of what is left of p after the guesses rejected before it at this position: it was fixed, so its q is 1.",
   ratioLater: "The threshold is min(1, r/q), where r is what is left of p after the guesses rejected before it at this position.",
   ratioBy: {
     ensemble: () => "The threshold is min(1, 1 − w + w·r/q): w is the rule's weight, r is p, or what is left of it after the guesses rejected before this one at this position.",

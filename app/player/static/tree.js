@@ -73,18 +73,17 @@ export function layoutOf(items) {
 }
 
 /**
- * Room for the guesses and for the token that the target adds, wherever it will be: its place is not known before the
- * round's end, and a tree must not shrink then.
+ * A layout with room for the token that the target adds, wherever it will be: its place is not known before the round's
+ * end, and a tree must not shrink then.
  * @param {Item[]} items
- * @returns {Pick<Layout, "columns"|"rows"> & {least: number}} `least` rows as it is now
+ * @returns {Layout & {least: number}} `least` rows are taken now
  */
-export function roomFor(items) {
+export function roomyLayout(items) {
   const guesses = items.filter(({ node }) => node !== OWN);
-  const bare = layoutOf(guesses);
+  const [now, bare] = [layoutOf(items), layoutOf(guesses)];
   const ends = guesses.length > MOST_ENDS ? [] : [ROOT, ...guesses.map(({ node }) => Number(node))];
   const rows = ends.map((parent) => layoutOf([...guesses, { node: OWN, parent }]).rows);
-  const least = layoutOf(items).rows;
-  return { columns: bare.columns + 1, rows: Math.max(least, ...rows), least };
+  return { ...now, columns: bare.columns + 1, rows: Math.max(now.rows, ...rows), least: now.rows };
 }
 
 /**

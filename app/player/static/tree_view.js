@@ -18,7 +18,7 @@ import { rootText, wasRead } from "./slots.js";
 import { sure } from "./sure.js";
 import { flat, quote } from "./text.js";
 import { W } from "./text_tree.js";
-import { beside, folded, isChain, keyOf, layoutOf, OWN, ROOT, roomFor } from "./tree.js";
+import { beside, folded, isChain, keyOf, OWN, ROOT, roomyLayout } from "./tree.js";
 import { factsOf, FOLDED_FROM, itemsOf } from "./tree_facts.js";
 import { createLines } from "./tree_lines.js";
 import { CHIP, createLegend, curve, makeNode, paintNode } from "./tree_node.js";
@@ -54,8 +54,8 @@ export function createTree() {
   let shape = null;
   /** @type {ReturnType<typeof itemsOf>["items"]} */
   let items = [];
-  let straight = { ...layoutOf([]), ...roomFor([]) }; // as the tree is
-  let layout = layoutOf([]); // as it is drawn: a long chain in lines
+  let straight = roomyLayout([]); // as the tree is
+  let layout = /** @type {import("./tree.js").Layout} */ (straight); // as it is drawn: a long chain in lines
   /** @type {Round|null} */
   let unfolded = null; // the round whose pruned guesses were requested
   /** @type {Wish} */
@@ -126,7 +126,7 @@ export function createTree() {
   function reshape({ whole, lane, done, open, at }) {
     const found = itemsOf(whole, done, open);
     items = found.items;
-    straight = { ...layoutOf(items), ...roomFor(items) };
+    straight = roomyLayout(items);
     const kept = new Set(items.map((item) => item.node));
     for (const [key, node] of nodes) {
       if (kept.has(key)) continue;

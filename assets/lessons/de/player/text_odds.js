@@ -71,7 +71,7 @@ export const O = {
   before: "Aus q hat der Draft gezogen. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
   beforeGreedy: (unpenalised) => `q ist die Wahrscheinlichkeit, die der Draft jedem Token gibt${unpenalised ? ", vor dem Abzug für Wiederholungen" : ""}. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.`,
   beforeModelless: "Der Vorschlag kam ohne Modell zustande und hat kein q; die Regel nimmt ihn als sicher. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
-  beforeFixed: "Die Vorschläge stehen fest und sind nicht gezogen, q ist also bei jedem 1. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
+  beforeFixed: (drafted) => `Die Vorschläge stehen fest und sind nicht gezogen: Für die Regel ist q bei jedem 1${drafted ? ", gleich welches q der Draft selbst hatte" : ""}. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.`,
   compares: "Was p und q gemeinsam ist, wird angenommen; wo q über p liegt, kann der Vorschlag abgelehnt werden.",
   comparesFixed: (n) => (n > 1
     ? "Die Vorschläge standen fest und waren nicht gezogen: Sie werden nacheinander versucht, und jeder wird mit seinem Anteil an dem angenommen, was von p übrig ist."
@@ -160,6 +160,7 @@ export const O = {
   },
   ratio: "Die Schwelle ist min(1, p/q): wie viel vom q-Balken des Vorschlags unter p liegt.",
   ratioFixed: "Die Schwelle ist p: Der Vorschlag stand fest, sein q ist also 1.",
+  ratioFixedLater: "Die Schwelle ist sein Anteil an dem, was nach den vor ihm an dieser Position abgelehnten Vorschlägen von p übrig ist: Er stand fest, sein q ist also 1.",
   ratioLater: "Die Schwelle ist min(1, r/q); r ist das, was nach den vor ihm an dieser Position abgelehnten Vorschlägen von p übrig ist.",
   ratioBy: {
     ensemble: () => "Die Schwelle ist min(1, 1 − w + w·r/q): w ist das Gewicht der Regel, r ist p oder das, was nach den vor diesem an dieser Position abgelehnten Vorschlägen davon übrig ist.",
