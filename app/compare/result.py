@@ -14,7 +14,7 @@ from app.running.headline import MEASURED
 from app.running.why import Why
 from app.running.why import html as html_of_why
 from app.text import plain
-from app.ui import presenter, reveal, tables
+from app.ui import presenter, quirks, reveal, tables
 from specdec_core.analysis.diagnosis import why
 from specdec_core.analysis.memory import Line
 from specdec_core.errors import SpecdecError
@@ -24,6 +24,9 @@ from specdec_core.record.trace import Trace
 from . import partings, repeats, take_along
 from .table import html, megabytes, table
 from .timing import speedups
+
+# A tab is empty until it has been drawn: were the page shorter than the window then, it would jump to its top.
+STYLE = "<style>.st-key-tab > div > :--tab { min-height: calc(100vh - 6rem); }</style>"
 
 
 def show(run: Flow) -> None:
@@ -45,6 +48,7 @@ def show(run: Flow) -> None:
         )
         if presenter.shows(part)
     }
+    st.html(quirks.css(STYLE))
     names = ["Race", *further]
     tabs = dict(zip(names, st.tabs(names, key="tab", on_change="rerun", bind="query-params"), strict=True))
     numbers = [] if active else sorted(shown.ends)

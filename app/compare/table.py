@@ -94,7 +94,8 @@ def table(
         Row("target_passes", "Target passes", "measured", "After the prefill.",
             [_passes(trace) for trace in traces]),
         Row("proposed", "Proposed", "measured", "Guesses in all rounds. Those that were pruned, or drafted ahead and "
-            "discarded, were never sent to the target.", [_proposed(trace) for trace in traces]),
+            "discarded, were never sent to the target. A tree's pruned candidates count only where the proposer "
+            "guessed on after them.", [_proposed(trace) for trace in traces]),
         Row("wasted", "Wasted", "measured", "Guesses that were not accepted: rejected, never reached by the judge, "
             "pruned, cut by the end, or drafted ahead and discarded.", [_wasted(trace) for trace in traces]),
         Row("draft_s", "Drafting", "measured", "Seconds of the draft phases, in one run of the lane.",

@@ -48,6 +48,13 @@ def profiles() -> tuple[dict[str, Profile], list[str]]:
     return shipped()
 
 
+def suited(known: Mapping[str, Profile], target: str) -> dict[str, Profile]:
+    """The profiles for rounds of that target; recorded times of another model come last."""
+    return dict(
+        sorted(known.items(), key=lambda one: isinstance(one[1], Recorded) and one[1].target.name != target)
+    )
+
+
 def options(known: Mapping[str, Profile], params: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """The options for each key with their titles, the default first; later keys depend on earlier ones."""
     found = {"wp": {name: f"{one.kind} · {one.label}" for name, one in known.items()}}

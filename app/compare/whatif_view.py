@@ -31,6 +31,7 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
     known, bad = core.profiles()
     for problem in bad:
         st.warning(plain(problem), icon=":material/broken_image:")
+    known = core.suited(known, traces[0].header.target.name)
     lanes = [lane for lane, trace in enumerate(traces) if trace.header.settings.get("proposer") != "none"]
     if not known or not lanes:
         st.info(

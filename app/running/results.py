@@ -7,10 +7,12 @@ from functools import cache
 
 import streamlit as st
 
-from app.choosing import controls
+from app.choosing import controls, current
+from app.choosing.usual import begins
 from app.decoding.run import Run
 from app.export import button
 from app.lanes import links
+from app.lanes.lane import Lane, to_address, usual
 from app.records import examples as recorded
 from app.text import plain
 from specdec_core.record.read import race_json
@@ -56,10 +58,18 @@ def onward(run: Run) -> None:
         )
         st.page_link(
             "app_pages/compare.py",
-            label="Other proposers, side by side",
+            label="Proposers, side by side",
             icon=":material/view_week:",
-            query_params=links.address_of_prompt(run.request.prompt, None, None),
+            query_params={"lane": _beside(run), **links.address_of_prompt(run.request.prompt, None, None)},
         )
+
+
+def _beside(run: Run) -> list[str]:
+    """The run's own lanes and then the usual ones, as the comparison's address writes them."""
+    own = [Lane.of(settings) for settings in run.request.lanes if settings.proposer != "none"]
+    others = usual({name: begins(current.name(), name) for name in current.guessers()})
+    known = {lane.proposer for lane in own}
+    return to_address([*own, *(lane for lane in others if lane.proposer not in known)], others)
 
 
 def downloads(run: Run) -> None:

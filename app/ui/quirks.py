@@ -61,6 +61,7 @@ SELECTORS = {
     "markdown": '[data-testid="stMarkdownContainer"]',
     "caption": '[data-testid="stCaptionContainer"]',
     "code": '[data-testid="stCode"]',
+    "tab": '[data-testid="stTabPanel"]',
     "instructions": '[data-testid="InputInstructions"]',  # "Press Ctrl+Enter to apply"
     "popover": '[data-testid="stPopoverBody"]',
     "primary": 'button[kind^="primary"]:not(:disabled)',

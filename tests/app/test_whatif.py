@@ -138,8 +138,8 @@ def test_choosing_writes_the_address_and_defaults_leave_it(race_traces: list[Tra
         ({"wp": CARD, "wc": "NaN"}, "context"),
         ({"wp": CARD, "wt": "9X"}, "target size"),
         ({"wp": CARD, "wt": "1B", "wd": "8B"}, "draft size"),
-        ({"wt": "8B"}, "target size"),
-        ({"wb": "7"}, "batch"),
+        ({"wp": "amd-epyc-2-cores", "wt": "8B"}, "target size"),
+        ({"wp": "amd-epyc-2-cores", "wb": "7"}, "batch"),
         ({"wp": "<img src=x onerror=alert(1)>" * 20}, "machine"),
     ],
 )
@@ -183,6 +183,16 @@ def too_large(profile: Modelled, choice: whatif.Choice) -> bool:
         assert name is not None
         numbers += SHAPES[name].parameters + choice.batch * choice.context * SHAPES[name].kv_numbers
     return 2 * numbers > profile.memory_bytes
+
+
+def test_it_opens_with_a_machine_that_suits_the_rounds(race_traces: list[Trace]) -> None:
+    """Catches: rounds of one model that open on times recorded of another, with nothing that says so."""
+    timed = next(one for one in known().values() if isinstance(one, Recorded))
+    for name, kind in ((timed.target.name, Recorded), ("another model", Modelled)):
+        target = replace(race_traces[0].header.target, name=name)
+        traces = [replace(one, header=replace(one.header, target=target)) for one in race_traces]
+        chosen = opened(traces).selectbox(key="wp").value
+        assert isinstance(known()[chosen], kind)
 
 
 def test_what_does_not_fit_is_said_and_nothing_is_drawn(race_traces: list[Trace]) -> None:

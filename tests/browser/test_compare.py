@@ -9,6 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page
 
+from app.ui.quirks import SELECTORS
+
 from .conftest import RUN, STILL, Server, expect, until
 
 Open = Callable[..., Page]
@@ -51,9 +53,12 @@ def test_lanes_are_built_raced_read_off_and_come_back(open_page: Open) -> None:
     run(page)
     expect(page.get_by_text("Why faster, why slower?")).to_be_visible(timeout=LONG_S)
     expect(page.locator(".lane")).to_have_count(4)
+    main = page.locator(SELECTORS["main"])
+    place = main.evaluate("main => (main.scrollTop = 400, main.scrollTop)")
     tab(page, "Table")
     table = page.locator(".sd-table")
     expect(table).to_be_visible()
+    assert main.evaluate("main => main.scrollTop") == place, "while a tab is drawn, the page stays where it is"
     run_id = re.search(r"[?&]run=([^&]+)", page.url)
     assert run_id is not None
     for lane in range(4):

@@ -337,6 +337,39 @@ def test_the_first_round_of_a_visitor_s_first_run_is_in_slow_motion_once(page: P
     assert page.evaluate("seen.length") == len(states), "no guess was held back again"
 
 
+def test_after_the_slow_round_what_ran_meanwhile_is_shown_in_real_time(page: Page, server: Server) -> None:
+    """Catches: one round in slow motion, and then the end at once."""
+    said = messages()
+    server.streams["/runs/a/events"] = lambda last: list(enumerate(said)) if last < 0 else []
+    page.evaluate("localStorage.removeItem('specdec-first-round')")
+    page.evaluate("""() => {
+      window.seen = [];
+      const note = () => {
+        const written = shadow.querySelectorAll(".leads .committed .tok").length;
+        if (shadow.querySelector(".player.is-live") && written > (seen.at(-1) ?? 0)) seen.push(written);
+      };
+      new MutationObserver(note).observe(shadow, { subtree: true, childList: true });
+    }""")
+    live(page)
+    expect(page.locator(".where")).to_have_text("Round 1 of 12", timeout=15_000)
+    written = page.evaluate("seen")
+    assert written == [step["total"] for step in _steps(1, spec_trace())], "round after round"
+
+
+def test_a_new_run_forgets_who_led_the_run_before(page: Page, server: Server) -> None:
+    """Catches: a second run that opens on plain decoding, without a tree, as one had looked at it in the first."""
+    said = messages()
+    server.streams["/runs/a/events"] = lambda last: list(enumerate(said)) if last < 0 else []
+    open_player(page, cursor={"round": 2, "node": None, "lead": 0})
+    expect(page.locator(".leads .lane-label")).to_contain_text("Plain")
+    here = {"round": 2, "node": None, "lead": 0}
+    page.evaluate(
+        "data => player.update(data)", data(mode="live", events="/runs/a/events", traces=[], prompt=None, cursor=here)
+    )
+    expect(page.locator(".where")).to_have_text("Round 1 of 12")
+    expect(page.locator(".leads .lane-label")).to_contain_text("Draft model")
+
+
 def test_a_record_that_the_page_names_meanwhile_waits_for_the_slow_first_round(
     page: Page, server: Server
 ) -> None:

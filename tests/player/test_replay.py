@@ -180,6 +180,17 @@ def test_a_selected_earlier_token_leaves_the_cursor_s_round_as_it_is(page: Page)
         expect(page.locator(".odds-where")).to_be_visible(visible=named)
 
 
+def test_a_sentence_about_an_earlier_round_says_that_one_looks_back(page: Page) -> None:
+    """Catches: "Round 1" above a slider at round 5, and nothing that says why."""
+    open_player(page, cursor={"round": 5, "node": None})
+    said = page.locator(".transcript")
+    expect(said).to_contain_text(re.compile("^Round 5: "))
+    page.locator(".leads .tok[data-node]").first.click()
+    expect(said).to_contain_text(re.compile("^Looking back from round 5. Round 1: "))
+    page.keyboard.press("Escape")
+    expect(said).to_contain_text(re.compile("^Round 5: "))
+
+
 def test_slower_is_said_as_plainly(page: Page, server: Server) -> None:
     server.files["/traces/spec.json"] = spec_trace(ms=60).to_json()
     open_player(page)

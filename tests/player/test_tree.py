@@ -324,3 +324,18 @@ def test_on_a_projector_the_nodes_grow_with_the_type(page: Page) -> None:
              said => said.getBoundingClientRect().bottom <= chip.getBoundingClientRect().bottom))"""
     )
     assert inside
+
+
+def test_what_is_drawn_below_a_resting_pointer_is_not_lit(page: Page, server: Server) -> None:
+    """Catches: a ring around the guess that happens to be drawn where Run was pressed."""
+    open_player(page, cursor={"round": 1, "node": None})
+    chip = page.locator(".tree .chip").first
+    box = chip.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 20, box["y"] + 10)
+    expect(chip).to_have_class(re.compile(r"\blit\b"))
+    open_player(page, cursor={"round": 1, "node": None})
+    page.wait_for_timeout(300)
+    expect(page.locator(".lit")).to_have_count(0)
+    page.mouse.move(box["x"] + 22, box["y"] + 10)
+    expect(chip).to_have_class(re.compile(r"\blit\b"))

@@ -1,6 +1,7 @@
 /**
  * The first round of a visitor's first run, in slow motion: guessed, checked, judged one by one, committed. Then the run
- * is shown in real time. The browser remembers that it was seen; those who prefer no motion never see it.
+ * is shown in real time, also what ran meanwhile. The browser remembers that it was seen; those who prefer no motion never
+ * see it.
  */
 
 /**
@@ -15,6 +16,7 @@ import { byEvent } from "./walk.js";
 
 const KEY = "specdec-first-round"; // in the browser's storage
 const SOON_MS = 300;
+const LATEST_MS = 8_000; // after the slow round; what is left then is shown at once
 /** @type {Record<Phase, number>} how long each moment is shown */
 const SHOWN_MS = { proposed: 1_200, verified: 1_000, judged: 600, committed: 900 };
 
@@ -51,12 +53,25 @@ export function slowly(lanes, cursor) {
 }
 
 /**
+ * The round after the cursor's, and how long it took.
+ * @param {Lane[]} lanes
+ * @param {Cursor} cursor
+ * @returns {{cursor: Cursor, ms: number}|null} null where there is none yet
+ */
+export function inRealTime(lanes, cursor) {
+  const { stop, lead } = placed(lanes, cursor);
+  const round = lanes[lead]?.rounds[stop];
+  return round ? { cursor: { stop: stop + 1, event: null, selection: null, lead }, ms: (round.end - round.times.start) * 1000 } : null;
+}
+
+/**
  * The slow round of a live run; what arrives meanwhile is shown afterwards.
  * @param {{now: () => [Lane[], number|null], show: (cursor: Cursor) => void, over: () => void}} on
  */
 export function createFirstRound(on) {
   let begun = false;
   let timer = 0;
+  let until = 0; // when real time ends at the latest
   /** @type {(() => void)[]} */
   let waiting = [];
 
@@ -64,18 +79,31 @@ export function createFirstRound(on) {
   function show(cursor) {
     on.show(cursor);
     const next = slowly(on.now()[0], cursor);
-    timer = setTimeout(() => (next ? show(next.cursor) : finish()), next?.ms ?? SHOWN_MS.committed);
+    timer = setTimeout(() => (next ? show(next.cursor) : follow(cursor)), next?.ms ?? SHOWN_MS.committed);
+  }
+
+  /**
+   * Round after round, each for as long as it took, until the run is caught up with.
+   * @param {Cursor} cursor
+   */
+  function follow(cursor) {
+    remember();
+    const [lanes] = on.now();
+    until ||= performance.now() + LATEST_MS;
+    const next = inRealTime(lanes, cursor);
+    if (!next || performance.now() > until) return finish();
+    on.show(next.cursor);
+    timer = setTimeout(() => follow(next.cursor), next.ms);
   }
 
   function finish() {
     stop();
-    remember();
     on.over();
   }
 
   function stop() {
     clearTimeout(timer);
-    timer = 0;
+    timer = until = 0;
     for (const go of waiting.splice(0)) go();
   }
 
@@ -91,7 +119,7 @@ export function createFirstRound(on) {
       show(placed(lanes, { stop: first + 1, event: 0, lead: at }));
     },
     isRunning: () => timer !== 0,
-    /** Resolves once no round is shown in slow motion. */
+    /** Resolves once nothing of it is shown any more. */
     over: () => new Promise((/** @type {(value: void) => void} */ resolve) => (timer ? waiting.push(resolve) : resolve())),
     /** Another run: drop it. */
     reset() {

@@ -46,7 +46,9 @@ export function createLighting(box) {
     light();
   }
 
-  box.addEventListener("pointerover", (event) => {
+  // Not "pointerover": what is drawn below a pointer at rest, as where Run was pressed, was not pointed at.
+  box.addEventListener("pointermove", (event) => {
+    if (!event.movementX && !event.movementY) return;
     under = elementOf(event);
     hover(nodeOf(under));
   });

@@ -113,6 +113,7 @@ export function createMask() {
     paint(wanted, round, phase, view.focus && view.focus.node < 0 ? null : here, view.chosen);
     const own = round.tokens.at(-1);
     setText(guide, W.maskGuide(phase, wanted.rows.length, wanted.branches));
+    legend.show(phase, wanted.rows.some((row) => row.kind === "rider"));
     state = { phase, source: own ? VERDICT[own.source] : "" };
     slots.show(wanted, phase, size(), folded() * size(), owner, state.source);
     describe();
@@ -153,7 +154,6 @@ export function createMask() {
       fill(pass, row, at);
     }
     box.setAttribute("aria-label", W.maskName(shown));
-    legend.show(pass.rows.some((row) => row.kind === "rider"));
     const left = pass.rows.length - shown;
     const said = [left ? W.maskMore(left) : "", pass.loose ? W.maskLoose(pass.loose) : "", pass.byDistance ? W.maskDistance : ""];
     setNote(notes, said.filter(Boolean).join(" "));

@@ -1,5 +1,7 @@
 /** The parts of the mask's drawing: a row with its cells, and the legend. */
 
+/** @import { Phase } from "./moments.js" */
+
 import { el } from "./dom.js";
 import { attribute } from "./patch.js";
 import { W } from "./text_tree.js";
@@ -51,12 +53,22 @@ function runs(columns) {
   return made;
 }
 
+/** The samples of the moment: what the cells and the slots look like then. */
 export function createLegend() {
   /** @param {keyof typeof W.maskLegend} name */
   const key = (name) => el("span", { class: "mask-key" }, el("i", { class: `mask-sample ${name}` }), W.maskLegend[name]);
+  const verdicts = key("verdicts");
+  const slots = { reserved: key("reserved"), written: key("written"), kept: key("kept"), freed: key("freed") };
   const rider = key("rider");
   return {
-    root: el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), key("kept"), key("freed"), rider),
-    show: (/** @type {boolean} */ shown) => (rider.hidden = !shown),
+    root: el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), verdicts, ...Object.values(slots), rider),
+    /** @param {Phase} phase @param {boolean} rides whether the pass has extra tokens */
+    show(phase, rides) {
+      verdicts.hidden = phase === "proposed" || phase === "verified";
+      slots.reserved.hidden = phase !== "proposed";
+      slots.written.hidden = phase !== "verified" && phase !== "judged";
+      slots.kept.hidden = slots.freed.hidden = phase !== "committed";
+      rider.hidden = !rides;
+    },
   };
 }

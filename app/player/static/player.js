@@ -264,7 +264,7 @@ export function mount(root, first, api = {}) {
   function open() {
     feed.close();
     const wanted = cursorOf(reporter.stood() ?? data.cursor);
-    cursor = { stop: 0, event: null, selection: null, lead: wanted.lead };
+    cursor = { stop: 0, event: null, selection: null, lead: data.mode === "live" ? null : wanted.lead }; // a new run forgets who led
     if (data.mode === "live" && data.events) {
       follow(data.events);
     } else if (data.traces?.length) {

@@ -14,7 +14,8 @@ export function sentenceAt(view) {
   const { current, moment } = view;
   if (!current) return T.atPrompt;
   const { lane } = view.lanes[view.lead];
-  if (moment.phase === "committed") return sentenceOf(lane, current);
+  const stood = Math.min(view.stop, lane.rounds.length); // the round at which the cursor is
+  if (moment.phase === "committed") return `${current.index + 1 === stood ? "" : `Rückblick aus Runde ${stood}. `}${sentenceOf(lane, current)}`;
   const head = `Runde ${current.index + 1}: `;
   const { drafted, read } = sizes(current);
   if (moment.phase === "proposed") {
