@@ -58,7 +58,9 @@ def test_lanes_are_built_raced_read_off_and_come_back(open_page: Open) -> None:
     tab(page, "Table")
     table = page.locator(".sd-table")
     expect(table).to_be_visible()
-    assert main.evaluate("main => main.scrollTop") == place, "while a tab is drawn, the page stays where it is"
+    assert main.evaluate("main => main.scrollTop") == place, (
+        "while a tab is drawn, the page stays where it is"
+    )
     run_id = re.search(r"[?&]run=([^&]+)", page.url)
     assert run_id is not None
     for lane in range(4):

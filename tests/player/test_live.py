@@ -364,7 +364,8 @@ def test_a_new_run_forgets_who_led_the_run_before(page: Page, server: Server) ->
     expect(page.locator(".leads .lane-label")).to_contain_text("Plain")
     here = {"round": 2, "node": None, "lead": 0}
     page.evaluate(
-        "data => player.update(data)", data(mode="live", events="/runs/a/events", traces=[], prompt=None, cursor=here)
+        "data => player.update(data)",
+        data(mode="live", events="/runs/a/events", traces=[], prompt=None, cursor=here),
     )
     expect(page.locator(".where")).to_have_text("Round 1 of 12")
     expect(page.locator(".leads .lane-label")).to_contain_text("Draft model")

@@ -301,7 +301,9 @@ def test_a_row_lights_what_it_sees_and_its_node(page: Page, server: Server) -> N
     assert filled == [0, 2, 3]
     expect(page.locator(".mask-say")).to_contain_text("the root ‘")
     expect(page.locator(".mask-say")).to_contain_text("‘\u00a0w1’, and itself")
-    page.locator(".tree [data-node='3']").dispatch_event("pointermove", {"movementX": 1})  # behind another tab
+    page.locator(".tree [data-node='3']").dispatch_event(
+        "pointermove", {"movementX": 1}
+    )  # behind another tab
     expect(page.locator(".mask-heads [data-node='3']")).to_have_class("mask-row unreached lit")
 
 
