@@ -116,6 +116,7 @@ export interface Settings {
   rule?: string;
   temperature?: number;
   repetition_penalty?: number | null;
+  no_repeat_ngram_size?: number | null;
   overlap?: boolean;
   options?: Record<string, unknown>;
   rule_options?: Record<string, unknown>;

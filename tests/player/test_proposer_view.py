@@ -272,6 +272,45 @@ def test_heads_exit_and_counts_are_one_line(page: Page, proposer: str, words: st
     assert lines.count() == 1 and re.search(words, lines.inner_text())
 
 
+@pytest.mark.parametrize("proposer", ["medusa", "eagle", "eagle3", "mtp"])
+@pytest.mark.parametrize(("temperature", "penalty"), [(0.0, 1.0), (0.0, 1.3), (1.0, 1.0), (1.0, 1.3)])
+def test_guesses_rank_by_the_product_of_q_along_their_path(
+    page: Page, proposer: str, temperature: float, penalty: float
+) -> None:
+    """Against the record. Catches: another product, another order, or one that was sent below one that was not."""
+    trace = recorded(proposer, max_new_tokens=12, temperature=temperature, repetition_penalty=penalty)
+    stage(page, trace)
+    for at, row in enumerate(json.loads(trace.to_json())["rounds"]):
+        nodes = row["nodes"]
+        q = nodes["model_q"] if penalty == 1.0 else nodes["penalised_q"]
+        product: list[float] = []
+        if q is None:  # above temperature 0 the record does not have what penalties left of q
+            show_moment(page, at + 1, 0)
+            expect(page.locator(".window-line")).to_have_count(1)
+            expect(page.locator(".path-row")).to_have_count(0)
+            continue
+        for node, parent in enumerate(nodes["parent"]):
+            product.append(q[node] * (product[parent] if parent >= 0 else 1.0))
+        show_moment(page, at + 1, 0)
+        shown = page.evaluate("""() => [...shadow.querySelectorAll(".path-row")].map(row => ({
+            node: Number(row.dataset.node), sent: !row.classList.contains("unsent"),
+            number: row.querySelector(".path-number").textContent,
+            path: [...row.querySelectorAll(".phrase-token")].map(token => Number(token.dataset.node)) }))""")
+        assert sorted(each["node"] for each in shown) == list(range(len(product)))
+        chances = [product[each["node"]] for each in shown]
+        assert chances == sorted(chances, reverse=True)
+        for each, chance in zip(shown, chances, strict=True):
+            path, node = [], each["node"]
+            while node >= 0:
+                path.insert(0, node)
+                node = nodes["parent"][node]
+            assert each["path"] == path
+            assert each["sent"] == (nodes["verdict"][each["node"]] != "pruned")
+            assert abs(float(each["number"].removeprefix("< ")) - chance) <= 1.1e-3
+        if proposer != "medusa":
+            assert [each["sent"] for each in shown] == sorted((each["sent"] for each in shown), reverse=True)
+
+
 def test_a_draft_s_own_tokens_are_shown(page: Page) -> None:
     """The ends count characters as Python does. Catches: pieces cut inside a character of two UTF-16 units."""
     record = json.loads(spec_trace().to_json())

@@ -11,6 +11,7 @@ import { el } from "./dom.js";
 import { drawLookahead } from "./lookahead_view.js";
 import { createArrow, drawLookup } from "./lookup_view.js";
 import { list, number } from "./model.js";
+import { drawPaths } from "./paths_view.js";
 import { O } from "./text_odds.js";
 import { W } from "./text_proposer.js";
 
@@ -20,6 +21,7 @@ import { W } from "./text_proposer.js";
  *   note: Note, settings: Settings}} Scene
  */
 
+const HEADS = ["medusa", "eagle", "eagle3", "mtp"]; // which multiply probabilities along a path
 const OVERLAPPING = ["draft-model", "branching", "shared-tokens"];
 /** @type {Record<string, (scene: Scene) => string>} */
 const FACTS = {
@@ -79,7 +81,8 @@ function drawerOf(proposer, settings) {
   if (proposer === "lookahead") return drawLookahead;
   if (proposer === "prompt-lookup") return drawLookup;
   if (OVERLAPPING.includes(proposer) && settings.overlap === true) return drawAhead;
-  return Object.hasOwn(FACTS, proposer) ? (scene) => [el("p", { class: "window-line" }, FACTS[proposer](scene))] : null;
+  if (!Object.hasOwn(FACTS, proposer)) return null;
+  return (scene) => [el("p", { class: "window-line" }, FACTS[proposer](scene)), ...(HEADS.includes(proposer) ? drawPaths(scene) : [])];
 }
 
 /**
