@@ -876,46 +876,6 @@ def test_the_tree_is_scrolled_to_the_token_in_focus(page: Page, server: Server, 
         assert page.evaluate("scrollY") == 0 and page.evaluate("scrollX") == 0
 
 
-def test_counts_of_what_was_not_reached_can_be_read(page: Page, server: Server) -> None:
-    """Catches: "+4" under a short token, beneath the mark of the next rejection."""
-    record = json.loads(spec_trace(full=False).to_json())
-    for row in record["rounds"][:3]:
-        row["nodes"].update(
-            parent=[-1, *range(7)],
-            depth=list(range(1, 9)),
-            token=[20] * 8,
-            verdict=["rejected", *["unreached"] * 7],
-        )
-        row["committed"] = {"token": [20], "source": ["corrected"]}
-    server.files["/traces/spec.json"] = json.dumps(record)
-    open_player(page, cursor={"round": 3, "node": None})
-    boxes = page.locator(".leads .hang").evaluate_all(
-        "all => all.map(h => [h.querySelector('.behind .more').getBoundingClientRect(), h.getBoundingClientRect()])"
-    )
-    assert len(boxes) == 3
-    for (count, _), (_, after) in pairwise(boxes):
-        assert count["right"] <= after["left"] or count["bottom"] <= after["top"]
-
-
-@pytest.mark.parametrize("width", [1440, 390])
-def test_what_was_not_reached_is_shown_in_whole_or_not_at_all(page: Page, server: Server, width: int) -> None:
-    """Catches: two of three dots, the third beneath the next rejection; and no dots where there is room for them."""
-    page.set_viewport_size({"width": width, "height": 900})
-    trace = recorded("draft-model", temperature=1.0, max_new_tokens=120)
-    server.files["/traces/spec.json"] = trace.to_json()
-    open_player(page, cursor={"round": len(trace.rounds), "node": None})
-    found = page.locator(".leads .hang").evaluate_all(
-        """all => all.map(h => [h.getBoundingClientRect(), [...h.querySelectorAll(".behind:not(.counted) > *")]
-          .filter(dot => dot.checkVisibility({ visibilityProperty: true })).map(dot => dot.getBoundingClientRect())])"""
-    )
-    shown = 0
-    for (_, dots), (after, _) in pairwise(found):
-        for dot in dots:
-            assert dot["right"] <= after["left"] + 1 or abs(dot["top"] - after["top"]) > 8
-        shown += bool(dots)
-    assert shown > 3
-
-
 # Of a lane's rows: how many are cut at the top, how many whole, whether the last is seen; coloured spaces at ends.
 ROWS = """lane => {
   const { top, bottom } = lane.querySelector(".pane").getBoundingClientRect();

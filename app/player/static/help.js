@@ -12,12 +12,12 @@ export function createHelp() {
   for (const [verdict, words] of LEGEND) {
     marks.append(el("li", {}, el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]), words));
   }
-  const words = el("dl", { class: "keys" });
-  for (const [letter, meaning] of T.words) words.append(el("dt", {}, el("i", {}, letter)), el("dd", {}, meaning));
+  /** @param {string[][]} pairs @param {"i"|"code"} as */
+  const glossary = (pairs, as) => el("dl", { class: "keys" }, ...pairs.flatMap(([sign, meaning]) => [el("dt", {}, el(as, {}, sign)), el("dd", {}, meaning)]));
   const root = el(
     "dialog", { class: "help-box", "aria-label": T.help },
     close,
-    el("section", {}, el("h2", {}, T.marksTitle), marks), el("section", {}, el("h2", {}, T.wordsTitle), words),
+    el("section", {}, el("h2", {}, T.marksTitle), marks), el("section", {}, el("h2", {}, T.wordsTitle), glossary(T.words, "i")), el("section", {}, el("h2", {}, T.signsTitle), glossary(T.signs, "code")),
     el("section", {}, el("h2", {}, T.keysTitle), keys, el("p", { class: "note" }, T.pace)),
   );
   close.onclick = () => root.close();

@@ -10,7 +10,6 @@
  */
 
 import { createRepeats } from "./repeats.js";
-import { branches } from "./tree.js";
 
 /**
  * @typedef {{node: number, text: string, verdict: Seen, depth: number, parent: number}} Proposal
@@ -103,9 +102,8 @@ function makeRound(index, times, total, texts, names, sources, parents, nodeText
   });
   /** @type {Map<number, Hang>} */
   const hangs = new Map();
-  const tree = branches(proposals); // of a tree the text shows only what was rejected; the current round shows it all
   for (const item of proposals) {
-    if (item.verdict === "accepted" || (tree && item.verdict !== "rejected")) continue;
+    if (item.verdict !== "rejected") continue; // the tree shows all others
     let above = item.parent;
     while (above >= 0 && proposals[above].verdict !== "accepted") above = proposals[above].parent;
     const at = above < 0 ? 0 : proposals[above].depth;

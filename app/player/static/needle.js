@@ -33,7 +33,7 @@ function needle(u) {
 export function coinRuler(u, threshold) {
   /** @param {string} name @param {number} size @param {string} mark @param {string} word */
   const zone = (name, size, mark, word) => {
-    const part = el("span", { class: name }, size >= WIDE ? el("span", { class: "zone-word" }, `${mark} ${word}`) : null);
+    const part = el("span", { class: name }, size >= WIDE ? el("span", { class: "zone-word" }, mark, el("span", { class: "zone-name" }, ` ${word}`)) : null);
     part.style.inlineSize = percent(size);
     return part;
   };

@@ -16,14 +16,12 @@ import { appendToken, el, elementOf, setText } from "./dom.js";
 import { createGhosts } from "./ghosts.js";
 import { createHead } from "./lane_head.js";
 import { createPane } from "./pane.js";
-import { flat, MARK, T, VERDICT } from "./text.js";
+import { flat, T, VERDICT } from "./text.js";
 
 const PROMPT_SHOWN = 160; // characters of a long prompt's end
 const HANGING_SHOWN = 3; // rejected proposals named under one position; trees may have dozens
 const SHORT = 4; // characters of a rejected word that is never cut
 const OVER = 5; // characters that a rejected word may reach beyond its place; the pane's edge leaves room for them
-const WIDE = { above: 8.4, below: 7.2, edge: 11, dot: 9.5 }; // px: a character of the text, one below it, a chip's edges, a dot
-const DOTS_SHOWN = 3; // other proposals drawn one by one; the current round names them all
 
 /**
  * @param {number} at the lane's number
@@ -234,19 +232,7 @@ function spread(box, round, next) {
     const room = tokens.slice(at + 1, other).reduce((sum, { text }) => sum + text.length, 0);
     const free = other === Infinity ? OVER : Math.min(room, OVER);
     /** @type {HTMLElement} */ (below).style.setProperty("--over", String(free));
-    const place = tokens.slice(at, other).reduce((sum, { text }) => sum + text.length * WIDE.above, WIDE.edge);
-    below.classList.toggle("close", other !== Infinity && needed(hangs[index]) > place);
   });
-}
-
-/**
- * About how many pixels a token's rejected guesses and the dots after them take. In part the dots would tell a wrong number.
- * @param {Hang} hang
- */
-function needed({ nodes }) {
-  const rejected = nodes.filter((item) => item.verdict === "rejected");
-  const words = rejected.slice(0, HANGING_SHOWN).reduce((sum, { text }) => sum + (flat(text).trim().length + 1.5) * WIDE.below + WIDE.edge, 0);
-  return words + Math.min(nodes.length - rejected.length, DOTS_SHOWN) * WIDE.dot;
 }
 
 /**
@@ -266,28 +252,15 @@ function unitOf(chip) {
  */
 function spot(hang, round, upper) {
   const below = el("span", { class: "hang", role: "group", "aria-label": T.proposals });
-  const rejected = hang.nodes.filter((item) => item.verdict === "rejected");
-  const named = rejected.slice(0, HANGING_SHOWN);
-  const others = hang.nodes.filter((item) => item.verdict !== "rejected");
-  const dots = el("span", { class: others.length > DOTS_SHOWN ? "behind counted" : "behind" });
-  for (const item of [...named, ...others.slice(0, DOTS_SHOWN)]) {
-    const chip = el("span", {
-      class: `prop ${item.verdict}`,
-      "data-node": item.node,
-      role: "button",
-      tabindex: -1,
-      "aria-label": T.chip(item.text, VERDICT[item.verdict] ?? item.verdict, round.index + 1),
-      title: T.chip(item.text, VERDICT[item.verdict] ?? item.verdict, round.index + 1),
-    });
-    if (named.includes(item)) {
-      const word = flat(item.text).trim() || "◌";
-      chip.append(el("span", { class: "gone" }, word));
-      if (word.length <= SHORT) chip.classList.add("whole");
-    } else chip.append(MARK[item.verdict] ?? "");
-    (named.includes(item) ? below : dots).append(chip);
+  for (const item of hang.nodes.slice(0, HANGING_SHOWN)) {
+    const words = T.chip(item.text, VERDICT.rejected, round.index + 1);
+    const chip = el("span", { class: "prop rejected", "data-node": item.node, role: "button", tabindex: -1, "aria-label": words, title: words });
+    const word = flat(item.text).trim() || "◌";
+    chip.append(el("span", { class: "gone" }, word));
+    if (word.length <= SHORT) chip.classList.add("whole");
+    below.append(chip);
   }
-  if (rejected.length > named.length) below.append(el("span", { class: "more", title: T.unshown(rejected.length - named.length) }, T.more(rejected.length - named.length)));
-  if (others.length > DOTS_SHOWN) dots.append(el("span", { class: "more", title: T.unshown(others.length - DOTS_SHOWN) }, T.more(others.length - DOTS_SHOWN)));
-  if (others.length) below.append(dots);
+  const left = hang.nodes.length - HANGING_SHOWN;
+  if (left > 0) below.append(el("span", { class: "more", title: T.unshown(left) }, T.more(left)));
   return el("span", { class: upper ? "spot" : "spot bare" }, upper ?? el("span", { class: "post" }), below);
 }

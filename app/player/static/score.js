@@ -25,6 +25,7 @@ export function createScore() {
   const words = el("span", { class: "speedup-words" });
   const whole = el("span", { class: "speedup-whole", hidden: true });
   let inAll = "";
+  let finished = false; // the figure is the whole run's
   const title = el("span", { class: "speedup-title" });
   const origin = el("span", { class: "provenance" });
   const details = el("details", { class: "how" }, el("summary", {}, T.how), el("p", {}, T.definition));
@@ -57,7 +58,7 @@ export function createScore() {
      */
     whole(ratio) {
       inAll = ratio === null ? "" : T.inAll(ratio);
-      setNote(whole, inAll);
+      setNote(whole, finished ? "" : inAll);
     },
     /**
      * @param {Pick<View, "lanes"|"speedup"|"compared"|"baseline">|null} view null: nothing yet
@@ -70,6 +71,7 @@ export function createScore() {
       const ratio = view?.speedup ?? null;
       speedup.hidden = details.hidden = !compared;
       const over = Boolean(view?.lanes.every((lane) => lane.end !== null)); // else the figures follow the cursor
+      finished = over || ratio === null;
       setText(title, lanes.length > 2 && head ? T.speedupOf(head.label, over) : T.speedup(over));
       setText(value, ratio === null ? T.none : T.times(ratio));
       value.classList.toggle("none", ratio === null);
@@ -81,7 +83,7 @@ export function createScore() {
       const bounded = head && ratio !== null && UNTIMED.has(head.proposer) ? T.bound(said) : over && ratio !== null && ratio > NOISE * most ? T.tooFast(said, most) : said;
       const { repeated, tokens } = shown ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.repeating(bounded, repeated, tokens) : bounded);
-      setNote(whole, over || ratio === null ? "" : inAll);
+      setNote(whole, finished ? "" : inAll);
       const equal = over && sameText(lanes) ? T.sameText : "";
       setText(origin, [T.provenance[data.provenance], data.provenance_note, equal].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged

@@ -54,7 +54,7 @@ export const VERDICT = {
 /** @type {[keyof typeof MARK, string][]} */
 export const LEGEND = [
   ["accepted", "accepted: proposed and kept"],
-  ["rejected", "rejected: proposed and thrown away"],
+  ["rejected", "rejected: proposed and thrown away; below the token that took its place"],
   ["waiting", "waiting: not judged yet"],
   ["unreached", "not reached: after a rejection, or another guess was accepted instead"],
   ["pruned", "pruned: drafted, but its whole path was less likely than those that were checked"],
@@ -111,7 +111,7 @@ export const T = {
     + "which runs only while that lane computes; reading the prompt and recording are left out. "
     + "Early values vary a lot, because a few rounds say little: “not clearly” means that the scatter of the rounds' times alone could explain the difference.",
   random: (/** @type {number} */ temperature) =>
-    `Temperature ${temperature}: tokens are drawn at random, so the two lanes may write different texts.`,
+    `Temperature ${temperature}: tokens are drawn at random, so lanes may write different texts.`,
 
   lossyMark: "lossy",
   lossy: (/** @type {string} */ title) => ` The rule “${title}” changes the target's distribution, so this is no longer the text that the target alone would write.`,
@@ -152,6 +152,12 @@ export const T = {
     ["p", "how likely the target finds a token at its place"],
     ["q", "how likely the draft found it when it guessed it"],
     ["γ", "how many tokens are guessed in a round"],
+  ],
+  signsTitle: "Signs in tokens",
+  signs: [
+    ["␣ ⏎ ⇥", "a space, a line break, a tab"],
+    ["⟨0xF0⟩ ◌", "a byte, a part of a character"],
+    ["∎", "the end of the text"],
   ],
   marksTitle: "Marks",
   keys: [

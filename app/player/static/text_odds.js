@@ -56,7 +56,7 @@ function chosen(name, texts) {
 
 export const O = {
   title: "Odds",
-  judged: (/** @type {string} */ text, /** @type {string} */ verdict) => `Proposed ${text} — ${verdict}`,
+  judged: (/** @type {string} */ text, /** @type {string} */ verdict) => `Proposed ${text} — ${verdict === VERDICT.waiting ? "not judged yet" : verdict}`,
   own: (/** @type {string} */ text, /** @type {Source|null} */ source) => chosen(source, {
     corrected: `The target wrote ${text} instead`,
     bonus: `The target added ${text} as a bonus`,

@@ -13,7 +13,7 @@ const pieces = (texts) => texts.map((text) => `‘${text}’`).join(" ");
 const rest = (who, shown) => (shown ? ` Of the others the tree shows, as pruned, those after which ${who} guessed on.` : "");
 
 /** @param {number|null} found @param {number} nodes */
-const sent = (found, nodes) => (found === nodes ? "all were sent to the target." : nodes === 1 ? "the most likely one was sent to the target." : `the ${nodes} on the most likely paths were sent to the target.`);
+const sent = (found, nodes) => (nodes === 0 ? "none was sent to the target." : found === nodes ? "all were sent to the target." : nodes === 1 ? "the most likely one was sent to the target." : `the ${nodes} on the most likely paths were sent to the target.`);
 
 export const W = {
   /** @type {Record<string, string>} */
@@ -27,8 +27,8 @@ export const W = {
   },
   start: "Step forward to see what the proposer looked at.",
   medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => `${heads === null ? "The heads" : count(heads, "head")} read the target's last state, each guessing one position further ahead. From their lists ${nodes === 1 ? "one guess was" : `${nodes} guesses were`} sent to the target.`,
-  eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest("it", shown)}`,
-  mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest("they", shown)}`,
+  eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => levels === null && !nodes ? "The head guessed nothing in this round." : `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest("it", shown)}`,
+  mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => levels === null && !nodes ? "The modules guessed nothing in this round." : `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest("they", shown)}`,
   pathsBy: "Guesses by the product of q along their path",
   pathsUnsent: "striped: not sent",
   parallel: (/** @type {number|null} */ read, /** @type {number|null} */ masks, /** @type {number} */ nodes) => {

@@ -44,7 +44,7 @@ export const W = {
     p: "line width: target's p (no q here)",
     none: "lines of one width, as no probability is known yet",
   },
-  bars: (/** @type {boolean} */ p, /** @type {boolean} */ q) => `bars: ${[p && "target's probability p", q && `draft's ${p ? "" : "probability "}q, striped`].filter(Boolean).join("; ")}`,
+  bars: (/** @type {boolean} */ p, /** @type {boolean} */ q) => `bars: ${[p && "target's p", q && "draft's q, striped"].filter(Boolean).join("; ")}`,
   onPath: "accepted path",
   firstChoice: "target's first choice",
   foldPruned: (/** @type {number} */ n) => `Hide ${count(n, "pruned guess")}`,
@@ -54,7 +54,7 @@ export const W = {
   zoomIn: "Larger (+)",
   zoomFit: "Fit (f)",
   zoomFull: "100 % (0)",
-  treeCue: (/** @type {number} */ nodes) => `${count(nodes, "guess")} in all: scroll inside the box, or zoom out, to see the others.`,
+  treeCue: (/** @type {number} */ nodes) => `${count(nodes, "guess")} in all: scroll inside the box, or zoom out, to see the whole tree.`,
   showPruned: (/** @type {number} */ n) => `Show ${count(n, "pruned guess")} as well`,
 
   maskTitle: "What one pass of the target reads",

@@ -12,8 +12,9 @@ import { flat, MARK, prob, quote, VERDICT } from "./text.js";
 import { W } from "./text_tree.js";
 import { OWN } from "./tree.js";
 
-export const CHIP = 0.76; // of a column; the rest is for the lines
+export const CHIP = 0.82; // of a column; the rest is for the lines
 const END = 0.14;
+const LONG = 8; // characters; a longer word is set closer
 
 /**
  * @typedef {{text: string, verdict: Seen|Source, above: string, depth: number, p: number|null, q: number|null, rank: number|null,
@@ -47,7 +48,10 @@ export function paintNode(node, known) {
   const { text, verdict, p, q, rank, width, isOwn } = known;
   const states = ["chip", verdict, isOwn && "ghost", rank === 1 && "first", known.judging && "judging", known.focus];
   setClass(node.chip, states.filter(Boolean).join(" "));
-  write(node, "text", flat(text), (value) => setText(node.word, value));
+  write(node, "text", flat(text), (value) => {
+    setText(node.word, value);
+    node.word.classList.toggle("long", value.length > LONG);
+  });
   write(node, "mark", MARK[verdict] ?? "", (value) => setText(node.mark, value));
   write(node, "p", p === null ? "" : `p ${prob(p)}`, (value) => setText(node.p, value));
   write(node, "q", q === null ? "" : `q ${prob(q)}`, (value) => setText(node.q, value));

@@ -76,7 +76,7 @@ export const VERDICT = {
 
 export const LEGEND = [
   ["accepted", "angenommen: vorgeschlagen und behalten"],
-  ["rejected", "abgelehnt: vorgeschlagen und verworfen"],
+  ["rejected", "abgelehnt: vorgeschlagen und verworfen; unter dem Token, das seinen Platz einnahm"],
   ["waiting", "offen: noch nicht beurteilt"],
   ["unreached", "nicht erreicht: nach einer Ablehnung, oder ein anderer Vorschlag wurde stattdessen angenommen"],
   ["pruned", "gestutzt: vorgeschlagen, aber sein ganzer Pfad war weniger wahrscheinlich als die geprüften"],
@@ -131,7 +131,7 @@ export const T = {
     "Tokens pro Sekunde dieser Spur geteilt durch die des gewöhnlichen Decodings, bis zum gezeigten Moment. Jede Spur hat ihre eigene Uhr, "
     + "die nur läuft, während diese Spur rechnet; das Lesen des Prompts und das Aufzeichnen zählen nicht. "
     + "Frühe Werte schwanken stark, denn wenige Runden sagen wenig: „nicht eindeutig“ heißt, dass schon die Streuung der Rundenzeiten den Unterschied erklären könnte.",
-  random: (temperature) => `Temperatur ${temperature}: Tokens werden zufällig gezogen, die beiden Spuren können also verschiedene Texte schreiben.`,
+  random: (temperature) => `Temperatur ${temperature}: Tokens werden zufällig gezogen, Spuren können also verschiedene Texte schreiben.`,
 
   lossyMark: "verlustbehaftet",
   lossy: (title) => ` Die Regel „${title}“ ändert die Verteilung des Zielmodells; das ist also nicht mehr der Text, den das Zielmodell allein schriebe.`,
@@ -168,6 +168,12 @@ export const T = {
     ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist"],
     ["q", "wie wahrscheinlich es für den Draft war, als er es riet"],
     ["γ", "wie viele Tokens in einer Runde geraten werden"],
+  ],
+  signsTitle: "Zeichen in Tokens",
+  signs: [
+    ["␣ ⏎ ⇥", "ein Leerzeichen, ein Zeilenumbruch, ein Tabulator"],
+    ["⟨0xF0⟩ ◌", "ein Teil eines Schriftzeichens"],
+    ["∎", "das Ende des Textes"],
   ],
   marksTitle: "Zeichen",
   keys: [

@@ -38,7 +38,7 @@ function chosen(name, texts) {
 
 export const O = {
   title: "Wahrscheinlichkeiten",
-  judged: (text, verdict) => `Vorgeschlagen: ${text} — ${verdict}`,
+  judged: (text, verdict) => `Vorgeschlagen: ${text} — ${verdict === VERDICT.waiting ? "offen" : verdict}`,
   own: (text, source) => chosen(source, {
     corrected: `Das Zielmodell schrieb stattdessen ${text}`,
     bonus: `Das Zielmodell fügte als Bonus ${text} hinzu`,

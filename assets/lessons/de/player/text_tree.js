@@ -42,7 +42,7 @@ export const W = {
     p: "Linienbreite: p des Zielmodells (hier ohne q)",
     none: "Linien gleich breit, da noch keine Wahrscheinlichkeit bekannt ist",
   },
-  bars: (p, q) => `Balken: ${[p && "Wahrscheinlichkeit p des Zielmodells", q && `${p ? "" : "Wahrscheinlichkeit "}q des Drafts, gestreift`].filter(Boolean).join("; ")}`,
+  bars: (p, q) => `Balken: ${[p && "p des Zielmodells", q && "q des Drafts, gestreift"].filter(Boolean).join("; ")}`,
   onPath: "angenommener Pfad",
   firstChoice: "erste Wahl des Zielmodells",
   foldPruned: (n) => `${count(n, "gestutzten Vorschlag", "gestutzte Vorschläge")} ausblenden`,
@@ -52,7 +52,7 @@ export const W = {
   zoomIn: "Größer (+)",
   zoomFit: "Einpassen (f)",
   zoomFull: "100 % (0)",
-  treeCue: (nodes) => `Insgesamt ${guesses(nodes)}: Scrollen Sie im Kasten oder verkleinern Sie, um die übrigen zu sehen.`,
+  treeCue: (nodes) => `Insgesamt ${guesses(nodes)}: Scrollen Sie im Kasten oder verkleinern Sie, um den ganzen Baum zu sehen.`,
   showPruned: (n) => `Auch ${count(n, "gestutzten Vorschlag", "gestutzte Vorschläge")} zeigen`,
 
   maskTitle: "Was ein Durchlauf des Zielmodells liest",
