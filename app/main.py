@@ -33,6 +33,7 @@ FIXES = (
 )
 st.html(quirks.style(CSS + FIXES))
 quirks.scheme()
+quirks.close_menu(page.url_path)
 address.catch_up(page.url_path)
 state.presented = presenter.presenting()
 try:

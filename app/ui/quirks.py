@@ -51,6 +51,7 @@ SELECTORS = {
     "toolbar": '[data-testid="stToolbar"]',
     "status": '[data-testid="stStatusWidget"]',
     "sidebar": '[data-testid="stSidebar"]',
+    "collapse": '[data-testid="stSidebarCollapseButton"] button',
     "main": '[data-testid="stMain"]',  # the scrolling element
     "page": '[data-testid="stMainBlockContainer"]',  # the page's column in it
     "vertical": '[data-testid="stVerticalBlock"]',
@@ -246,6 +247,20 @@ def brought_along(key: str) -> str | None:
     return next((each.string_value for each in sent if each.id.split("-", 2)[-1] == key), None)
 
 
+# --- The menu on a phone ---
+
+# There the navigation is a sidebar over the page, which stays when it has led to another one.
+_close_menu = st.components.v2.component(
+    "specdec_close_menu", html="<i hidden>\n</i>", js=(HERE / "close_menu.js").read_text(encoding="utf-8")
+)
+
+
+def close_menu(place: str) -> None:
+    """Close the menu whenever `place` changes."""
+    with st.container(key="close-menu"):
+        _close_menu(key="menu-of-page", data={"place": place, "button": SELECTORS["collapse"]})
+
+
 # --- Scroll position and keyboard focus ---
 
 # Streamlit keeps a page's scroll position when all of it is replaced, and cannot scroll to an element.
@@ -272,7 +287,7 @@ def reveal(key: str, part: str, turn: int) -> None:
 _scheme = st.components.v2.component(
     "specdec_scheme", html="<i hidden>\n</i>", js=(HERE / "scheme.js").read_text(encoding="utf-8")
 )
-UNSEEN = ":--layout:has(> .st-key-scheme) { display: none; }\n"  # an element without height still has a gap
+UNSEEN = ":--layout:has(> :is(.st-key-scheme, .st-key-close-menu)) { display: none; }\n"  # an element without height still has a gap
 
 
 def scheme() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -146,3 +146,20 @@ def test_a_component_is_drawn_in_a_shadow_root_which_the_page_cannot_look_into(b
     assert bare.evaluate(
         "[...document.querySelectorAll('*')].some(each => each.shadowRoot?.querySelector('.inside'))"
     )
+
+
+def test_the_menu_of_a_phone_stays_over_the_page_it_led_to_and_ours_does_not(
+    open_page: Callable[..., Page],
+) -> None:
+    """Else `close_menu` can go."""
+    page = open_page("/lab", viewport={"width": 390, "height": 844})
+    menu = page.locator(quirks.SELECTORS["sidebar"])
+    for done, name, closed in (("compare", "Compare", "false"), ("", "Course", "true")):
+        if menu.get_attribute("data-collapsed") != "false":
+            page.locator('[data-testid="stExpandSidebarButton"]').first.click()
+        if done:  # as if it had been closed already
+            page.evaluate("name => { document.documentElement.dataset.place = name; }", done)
+        menu.get_by_role("link", name=name).click()
+        expect(page.get_by_role("heading", name=name).first).to_be_attached()
+        page.wait_for_timeout(1_000)
+        expect(menu).to_have_attribute("data-collapsed", closed)
