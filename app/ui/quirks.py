@@ -287,7 +287,8 @@ def reveal(key: str, part: str, turn: int) -> None:
 _scheme = st.components.v2.component(
     "specdec_scheme", html="<i hidden>\n</i>", js=(HERE / "scheme.js").read_text(encoding="utf-8")
 )
-UNSEEN = ":--layout:has(> :is(.st-key-scheme, .st-key-close-menu)) { display: none; }\n"  # an element without height still has a gap
+# An element without height still has a gap.
+UNSEEN = ":--layout:has(> :is(.st-key-scheme, .st-key-close-menu)) { display: none; }\n"
 
 
 def scheme() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.player.conftest import Server, data, open_player
 from tests.player.samples import WORDS, Plan, plain_trace, spec_plans, spec_trace
-from tests.player.views import recorded
 
 pytestmark = pytest.mark.browser
 
