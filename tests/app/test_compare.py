@@ -486,6 +486,8 @@ def test_every_tab_opens_after_a_run(fresh: Runs) -> None:
     assert len(at.code) >= 5
     transformers = at.code[-5].value
     assert "assistant_model" not in transformers and "prompt_lookup_num_tokens=4" in transformers
+    prompt = next(area.value for area in at.text_area if area.label == "Prompt")
+    assert f"prompt = {prompt!r}\n" in transformers and f"prompt = {prompt!r}\n" in at.code[-1].value
     at.selectbox(key="portable_lane").set_value(1).run()
     transformers, vllm, sglang, llama_cpp, lm_studio = (code.value for code in at.code[-5:])
     assert "num_assistant_tokens=4" in transformers

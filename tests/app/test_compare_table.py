@@ -9,6 +9,7 @@ from statistics import geometric_mean
 import pytest
 
 from app.compare.table import frame, table
+from app.compare.take_along import checked
 from app.compare.timing import speedups
 from app.metrics.numbers import measured_speedup
 from app.running.why import Why, html
@@ -164,3 +165,12 @@ def test_a_bar_of_the_round_is_as_long_as_its_cost(traces: list[Trace]) -> None:
     assert "− 0.10" in shown and "= 1.70 plain rounds" in shown and shown.count('class="bar"') == 1
     assert "it shortens the bar" in shown  # what a negative part means is said where there is one
     assert "it shortens the bar" not in html([Why(1, "", replace(lane, overhead=0.1))])
+
+
+def test_what_tests_say_of_code_to_take_along_holds_at_its_temperature() -> None:
+    """Catches: the promise of the lane's text beside a comment that says the text differs."""
+    assert checked(Settings()).endswith("the lane's text, token for token.")
+    assert "token for token" not in checked(Settings(temperature=0.7)) + checked(Settings(rule="typical"))
+    assert "random numbers are others there" in checked(Settings(temperature=0.7))
+    assert "may differ" in checked(Settings(rule="typical"))
+    assert checked(Settings(proposer="none", rule="typical")) == checked(Settings())
