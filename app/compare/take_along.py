@@ -104,7 +104,9 @@ def checked(lane: Settings) -> str:
             "check that temperature, top-k, top-p and the penalties are passed on."
         )
     if not rule_class(lane.rule).lossless and lane.proposer != "none":
-        return f"{same}, under a lossless rule. This lane's rule is lossy, so its text may differ from that one."
+        return (
+            f"{same}, under a lossless rule. This lane's rule is lossy, so its text may differ from that one."
+        )
     return f"{same}, token for token."
 
 
