@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.decoding.run import Run
 from app.lanes.lane import LETTERS
-from app.metrics.differences import Spot, differences
+from app.metrics.differences import Differences, Spot, differences
 from app.player import CURSOR
 from app.text import count, plain
 from app.ui import address, reveal
@@ -40,7 +40,7 @@ def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
             else f"They wrote the same {count(found.shared, 'token')}."
         )
         if not found.spots:
-            st.caption("No token was guessed right by only one of them.")
+            st.caption(none_alone(found))
             return
         st.caption(
             f"{count(len(found.spots), 'token')} that one of them guessed and the other did not "
@@ -51,6 +51,18 @@ def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
                 _spot(shown, spot, letters, other)
         if len(found.spots) > MOST_SPOTS:
             st.caption(f"The first {MOST_SPOTS} are listed.")
+
+
+def none_alone(found: Differences) -> str:
+    """Why no place is listed; only the text that both lanes wrote is compared."""
+    if found.parts is None:
+        return "Each token was guessed right by both or by neither."
+    if not found.shared:
+        return "Their first tokens differ already, so no place can be compared."
+    return (
+        f"Only the {count(found.shared, 'token')} that both wrote alike can be compared: each was guessed right by "
+        "both or by neither."
+    )
 
 
 def _spot(shown: Run, spot: Spot, letters: tuple[str, str], lead: int) -> None:

@@ -73,8 +73,9 @@ def table(
     times = [timing(trace, repeats, number) for number, trace in zip(numbers, traces, strict=True)]
     rows = [
         Row("speedup", "Measured speedup", "measured", "Time per token of plain decoding over that of the lane, both "
-            "taken on this machine in the same run. Prefill and recording are left out. After repeats it is the "
-            "geometric mean over them, each turn against plain decoding in the same turn.",
+            "taken on this machine in the same run. Prefill and recording are left out. The 95 % interval in the Race "
+            "tab is from the scatter of the rounds within this one run; how far runs differ, only repeats show. After "
+            "repeats it is the geometric mean over them, each turn against plain decoding in the same turn.",
             [_speedup(plain, trace, lane, number, repeats, found)
              for number, trace, lane, found in zip(numbers, traces, lanes, loops, strict=True)]),
         Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time. After repeats "
@@ -207,7 +208,7 @@ def _speedup(
     if shown is None:
         return Cell(NOTHING, None, f"fewer than {LEAST_TOKENS} tokens in a lane")
     value: dict[str, Any] = {"value": shown, "repeats": len(found) or 1, "race": once}
-    notes = ["one run, no spread"]
+    notes = ["one run, not repeated"]
     if found:
         value |= {"low": min(found), "high": max(found)}
         notes = (
@@ -317,4 +318,6 @@ def _text(plain: Trace, trace: Trace) -> Cell:
         "refused": found.refused,
         "source": found.source,
     }
-    return Cell(found.short, value, " · ".join(filter(None, (found.sentence, found.source))))
+    return Cell(
+        found.short, value, " · ".join(filter(None, (found.sentence.removesuffix("."), found.source)))
+    )

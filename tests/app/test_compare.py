@@ -207,7 +207,7 @@ def test_the_table_s_values_are_the_traces_own(traces: list[Trace]) -> None:
     for end in (alpha["low"], alpha["high"]):
         assert (share - end) ** 2 == pytest.approx(z * z * end * (1 - end) / count)
     assert rows["acceptance_rate"].cells[2].value == {"by_depth": traces[2].stats.acceptance_by_depth}
-    assert "one run, no spread" in rows["speedup"].cells[1].note
+    assert "one run, not repeated" in rows["speedup"].cells[1].note
 
 
 def test_a_bound_is_called_one() -> None:
@@ -454,7 +454,7 @@ def test_the_table_on_the_page_shows_the_run_s_figures(fresh: Runs) -> None:
     for trace in run.traces.values():
         assert f"|{trace.stats.target_passes}|" in plain
         assert f"|{trace.stats.tokens_per_pass:.2f}|" in plain
-    assert "one run, no spread" in plain
+    assert "one run, not repeated" in plain
     assert "No recommendation yet" in words(at)
 
 
