@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.decoding.run import Run
 from app.lanes.lane import LETTERS
-from app.metrics.differences import Differences, Spot, differences
+from app.metrics.differences import NO_GUESS, Differences, Spot, differences
 from app.player import CURSOR
 from app.text import count, plain
 from app.ui import address, reveal
@@ -16,7 +16,7 @@ from app.ui.state import state
 from specdec_core.record.trace import Trace
 
 MOST_SPOTS = 40
-MARKS = {"accepted": "✓", "rejected": "✗", "not guessed": "·"}
+MARKS = {"accepted": "✓", "rejected": "✗", "not guessed": NO_GUESS}
 
 
 def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
@@ -44,7 +44,7 @@ def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
             return
         st.caption(
             f"{count(len(found.spots), 'token')} that one of them guessed and the other did not "
-            f"(✓ accepted, ✗ rejected, · not guessed). Each opens the player there."
+            f"(✓ accepted, ✗ rejected, {NO_GUESS} not guessed). Each opens the player there."
         )
         with st.container(horizontal=True, gap="xsmall"):
             for spot in found.spots[:MOST_SPOTS]:

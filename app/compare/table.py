@@ -173,9 +173,12 @@ def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int]) -> 
     )
 
 
-# The titles have a ground: content scrolls under them.
+# The titles have a ground: content scrolls under them. A shadow at the right edge says that there is more; what covers
+# it scrolls with the table and is over it at the end.
 STYLE = """
-.sd-scroll{overflow-x:auto;max-width:100%}
+.sd-scroll{overflow-x:auto;max-width:100%;background:
+linear-gradient(to left,var(--page) 50%,transparent) right/3rem 100% no-repeat local,
+linear-gradient(to left,color-mix(in srgb,currentColor 30%,transparent),transparent) right/1.1rem 100% no-repeat scroll}
 .sd-table{border-collapse:separate;border-spacing:0;width:100%;font-variant-numeric:tabular-nums;font-size:.95rem}
 .sd-table th,.sd-table td{padding:.5rem .75rem;text-align:left;vertical-align:top;
 border-bottom:1px solid color-mix(in srgb,currentColor 16%,transparent);min-width:8.5rem}

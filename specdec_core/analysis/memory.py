@@ -114,7 +114,8 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             "Logits of the widest pass",
             widest * header.vocabulary * FLOAT32,
             "exact",
-            f"{widest:,} {'token' if widest == 1 else 'tokens'} in the pass × {header.vocabulary:,} entries of the vocabulary, in float32.",
+            f"{widest:,} {'token' if widest == 1 else 'tokens'} in the pass × {header.vocabulary:,} entries of the "
+            "vocabulary, in float32.",
         ),
     ]
     return [line for line in lines if line.size]
