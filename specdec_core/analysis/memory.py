@@ -138,13 +138,15 @@ def _weights(whose: str, model: Model | None, words: str) -> list[Line]:
 
     module = _module(model)
     packed = _packed_bytes(module)
-    bits = "In 16 bits where these hold the values exactly, else assumed as large as in float32."
+    bits = "in 16 bits where these hold the values exactly, else assumed as large as in float32."
     held = f"{whose} weights"
     if packed:
         held = f"{whose} weights that are not packed"
-        words = f"Embeddings, norms and the like; the packed matrices are not among them. {words}"
-    why = (
-        "They are read elsewhere too, as an output matrix is that is also the embeddings. " if packed else ""
+        words = f"Embeddings, norms and the like; those of the packed matrices were freed. {words}"
+    what = (
+        "weights that are read elsewhere too, such as embeddings that are also the output matrix"
+        if packed
+        else "the weights above"
     )
     return [
         Line(held, weight_bytes(model), "exact", words),
@@ -152,14 +154,13 @@ def _weights(whose: str, model: Model | None, words: str) -> list[Line]:
             f"{whose} packed matrices",
             packed,
             "modelled",
-            f"In place of their float32 weights, which were freed: arranged for the processor's products. {bits}",
+            f"In place of their float32 weights, which were freed; arranged for the processor, {bits}",
         ),
         Line(
             f"{whose} packed copies",
             copied_bytes(module) - packed,
             "modelled",
-            "In addition to the weights above: matrices that are held a second time, arranged for the processor's "
-            f"products. {why}{bits}",
+            f"In addition to {what}; arranged for the processor, {bits}",
         ),
     ]
 
@@ -172,9 +173,9 @@ def _head(title: str, head: Any) -> Line:
     packed, copied = _packed_bytes(head), copied_bytes(head)
     words = "Trained for this target."
     if packed:
-        words += " Its matrices are packed for the processor, in place of their float32 weights."
+        words += " The matrices are packed for the processor, in place of their float32 weights."
     elif copied:
-        words += " Its matrices are held a second time, packed for the processor."
+        words += " The matrices are held a second time, packed for the processor."
     return Line(f"{whose} weights", _module_bytes(head) + copied, "exact", words)
 
 
