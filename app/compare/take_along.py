@@ -100,8 +100,8 @@ def checked(lane: Settings) -> str:
     same = "Tests run such code with the installed version at temperature 0 and check that it writes the lane's text"
     if lane.temperature > 0:
         return (
-            f"{same}. Above 0 the random numbers are others there, so one text says nothing about the other: tests "
-            "check that temperature, top-k, top-p and the penalties are passed on."
+            f"{same}. Above 0 the random numbers are different there, so the two texts cannot be compared: tests check "
+            "that temperature, top-k, top-p and the penalties are passed on."
         )
     if not rule_class(lane.rule).lossless and lane.proposer != "none":
         return (

@@ -79,7 +79,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             "Wasted on rejected guesses",
             max(fallen, default=0) * models.target.kv_bytes,
             "exact",
-            f"In the worst round; {_rows(sum(fallen))} of guesses, wasted in all rounds together.",
+            f"In the worst round; in all rounds together, {_rows(sum(fallen))} of guesses.",
             part=True,
         ),
         Line(

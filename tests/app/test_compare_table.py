@@ -173,7 +173,7 @@ def test_what_tests_say_of_code_to_take_along_holds_at_its_temperature() -> None
     """Catches: the promise of the lane's text beside a comment that says the text differs."""
     assert checked(Settings()).endswith("the lane's text, token for token.")
     assert "token for token" not in checked(Settings(temperature=0.7)) + checked(Settings(rule="typical"))
-    assert "random numbers are others there" in checked(Settings(temperature=0.7))
+    assert "random numbers are different there" in checked(Settings(temperature=0.7))
     assert "may differ" in checked(Settings(rule="typical"))
     assert checked(Settings(proposer="none", rule="typical")) == checked(Settings())
 
