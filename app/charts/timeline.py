@@ -72,7 +72,7 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
     figure.update_layout(
         barmode="overlay",
         bargap=0.45,
-        height=max(320, 96 + 64 * len(traces)),
+        height=max(320, 104 + 72 * len(traces)),
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": ""},
         xaxis={"title": "seconds, prefill excluded", "rangemode": "tozero", "zeroline": False},

@@ -201,6 +201,8 @@ def test_figures_and_axis_titles_fit_a_phone(traces: list[Trace]) -> None:
     line = charts.round_timeline(traces, labels, "measured").figure
     longest = max(len(part) for name in line.layout.yaxis.categoryarray for part in name.split("<br>"))
     for_bars = 358 - 16 - 7 * longest
+    said = charts.speedup_surface(traces[:1], labels[:1], "measured").figure.layout.annotations[0].text
+    assert all(7.2 * len(part) <= 358 for part in said.split("<br>"))
     assert for_bars >= 190 and 7.5 * len(line.layout.xaxis.title.text) <= for_bars + 20
 
 
