@@ -35,8 +35,10 @@ def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
         found = differences(traces[one], traces[other])
         letters = (LETTERS[numbers[one]], LETTERS[numbers[other]])
         st.markdown(
-            f"From token {found.parts + 1} on their texts differ."
-            if found.parts is not None
+            f"From token {found.parts + 1} on their texts differ; only the tokens before it are compared."
+            if found.parts
+            else "Their texts differ from the first token on."
+            if found.parts == 0
             else f"They wrote the same {count(found.shared, 'token')}."
         )
         if not found.spots:
@@ -58,7 +60,7 @@ def none_alone(found: Differences) -> str:
     if found.parts is None:
         return "Each token was guessed right by both or by neither."
     if not found.shared:
-        return "Their first tokens differ already, so no place can be compared."
+        return "So there is no place at which their guesses could be compared."
     return (
         f"Only the {count(found.shared, 'token')} that both wrote alike can be compared: each was guessed right by "
         "both or by neither."

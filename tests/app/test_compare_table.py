@@ -199,11 +199,12 @@ def test_where_no_place_is_listed_it_is_said_what_was_compared() -> None:
         "Only the 3 tokens that both wrote alike can be compared"
     )
     assert none_alone(Differences(1, 1, [])).startswith("Only the 1 token that both wrote alike")
-    assert "first tokens differ" in none_alone(Differences(0, 0, []))
+    assert "no place" in none_alone(Differences(0, 0, []))
 
 
 def test_a_table_that_is_wider_than_the_page_has_a_shadow_at_its_edge() -> None:
-    """What covers the shadow scrolls with the table. Catches: columns that end at a phone's edge as if they were all."""
+    """What covers the shadow scrolls with the table. Catches: columns cut at a phone's edge as if they
+    were all."""
     (ground,) = re.findall(r"\.sd-scroll\{[^}]*background:([^}]*)\}", STYLE)
     cover, shadow = re.findall(r"linear-gradient\(.*?no-repeat \w+", ground, re.DOTALL)
     assert "var(--page)" in cover and cover.endswith("local")
