@@ -28,6 +28,7 @@ def inked(figure: go.Figure, colour: str) -> go.Figure:
     figure.update_xaxes(tickfont=font, title={"font": font})
     figure.update_yaxes(tickfont=font, title={"font": font})
     figure.update_annotations(font=font)
+    figure.update_coloraxes(colorbar={"tickfont": font, "title": {"font": font}})
     for trace in figure.data:
         if trace.type == "contour":
             trace.contours.labelfont.color = colour

@@ -27,7 +27,7 @@ def tokens_per_pass(traces: Sequence[Trace], labels: Sequence[str], provenance: 
         said = "No round with guesses was recorded, so there is nothing to count."
         return Chart(empty(said), TITLE, provenance, said)
     named = [labels[lane] for lane in drawn]
-    figure = panels(named, 150, ("tokens committed by one round", "share of rounds"))
+    figure = panels(named, 150, ("tokens committed by one round", "share of rounds"), more=1)
     counts = {lane: Counter(len(row.committed.token) for row in traces[lane].rounds) for lane in drawn}
     most = max(max(found) for found in counts.values())
     sentences = []
@@ -43,7 +43,7 @@ def tokens_per_pass(traces: Sequence[Trace], labels: Sequence[str], provenance: 
             y=[counts[lane][size] / rounds for size in sizes],
             customdata=[[counts[lane][size], rounds] for size in sizes],
             marker=fill(colour, pattern),
-            hovertemplate="%{x} tokens: %{y:.0%} of rounds<br>%{customdata[0]} of %{customdata[1]}<extra></extra>",
+            hovertemplate="tokens: %{x}, in %{y:.0%} of rounds<br>%{customdata[0]} of %{customdata[1]}<extra></extra>",
         )
         figure.add_vline(
             **place(panel, named),

@@ -10,6 +10,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 TITLE = 13  # pixels
+LONGEST = 46  # characters of a line that fits a phone
+LINE = 17  # pixels of a title's line
+TICKS = 34  # pixels for the ticks below a panel, and the air between them and the next title
 
 
 def broken(label: str, width: int = 22, lines: int = 2) -> str:
@@ -20,21 +23,30 @@ def broken(label: str, width: int = 22, lines: int = 2) -> str:
     return "<br>".join(escape(part, quote=False) for part in parts)
 
 
-def panels(labels: Sequence[str], height: int, titles: tuple[str, str]) -> go.Figure:
+def panels(
+    labels: Sequence[str], height: int, titles: tuple[str, str], more: int = 0, below: int = 52
+) -> go.Figure:
     """A figure with one empty panel per label, all on the same scales; `titles` are those of the x and y axes.
 
     The n-th trace goes into panel `place(n)`.
+
+    Args:
+        height: of a panel without its title.
+        more: how many lines the caller adds to each panel's title; there is room for them.
+        below: pixels below the last panels.
     """
     across = min(2, max(1, len(labels)))
     down = -(-max(1, len(labels)) // across)
-    total = 60 + down * (height + 76)
+    lines = more + max((broken(label).count("<br>") + 1 for label in labels), default=1)
+    above = LINE * lines + 6
+    drawn = down * height + (down - 1) * (TICKS + above)
     figure = make_subplots(
         rows=down,
         cols=across,
         shared_yaxes="all",
         subplot_titles=[broken(label) for label in labels] or None,
         horizontal_spacing=0.07,
-        vertical_spacing=min(0.9 / down, 90 / total) if down > 1 else 0,
+        vertical_spacing=(TICKS + above) / drawn if down > 1 else 0,
         x_title=titles[0],
     )
     for words in figure.layout.annotations:
@@ -44,8 +56,8 @@ def panels(labels: Sequence[str], height: int, titles: tuple[str, str]) -> go.Fi
     figure.update_yaxes(title=titles[1], col=1)
     figure.update_yaxes(showticklabels=False, col=2)
     figure.update_layout(
-        height=total,
-        margin={"l": 8, "r": 8, "t": 60, "b": 52},
+        height=above + drawn + below,
+        margin={"l": 8, "r": 8, "t": above, "b": below},
         showlegend=False,
         hovermode="closest",
         dragmode=False,
@@ -63,7 +75,7 @@ def empty(words: str, height: int = 120) -> go.Figure:
     """A figure that says why there is nothing to draw."""
     figure = go.Figure()
     figure.add_annotation(
-        text=escape(words, quote=False),
+        text="<br>".join(escape(part, quote=False) for part in wrap(words, LONGEST)),
         showarrow=False,
         font={"size": 14},
         x=0.5,

@@ -1,8 +1,8 @@
-"""Measured points on the formula's surface: how well does the formula predict this machine?
+"""Measured points on a map of the formula's speedup: how well does the formula predict this machine?
 
-Over α and γ the surface is `theory.speedup_on`, which accounts for the cost of wider passes, with T(n), the time of a
-draft pass, and the overhead of judging and committing as measured in this run. A point off its surface is due to what
-the formula leaves out, above all that guesses are not equally easy.
+Over α and γ the map shows `theory.speedup_on`, which accounts for the cost of wider passes, with T(n), the time of a
+draft pass, and the overhead of judging and committing as measured in this run. Where the measured speedup is not the
+map's, it is due to what the formula leaves out, above all that guesses are not equally easy.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
+from math import copysign, log
 from statistics import fmean
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -24,16 +25,19 @@ from specdec_core.settings import Settings
 from .chart import Chart
 from .panels import broken, empty, panels, place
 
-TITLE = "Is the run as fast as its α, γ and pass times say? Above the surface it was faster, below it slower"
+TITLE = "Is the run as fast as its α, γ and pass times say? Compare its speedup with the map's where the marker is"
+BAR = "speedup by the formula"
+TICKS = (1 / 3, 0.5, 1.0, 2.0, 3.0)  # of the colours
 RATES = [at / 25 for at in range(26)]
 LONGEST = 12  # γ
 LEVELS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
+LEAST = 0.001  # of a shade: just outside the clear middle of the scale
 OFTEN = 3  # passes of a width needed before their mean counts as its cost
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A lane's point above the surface, and the surface's parameters. Times in seconds."""
+    """A lane's point on the map, and the map's parameters. Times in seconds."""
 
     alpha: float
     gamma: int
@@ -70,7 +74,7 @@ def speedup_surface(
         said = "The formula compares chains of a fixed length with plain decoding; there is none to compare here."
         return Chart(empty(said), TITLE, provenance, said)
     named = [labels[lane] for lane in drawn]
-    figure = panels(named, 190, ("acceptance rate α", "draft length γ"))
+    figure = panels(named, 190, ("acceptance rate α", "draft length γ"), more=2, below=124)
     sentences = []
     for panel, lane in enumerate(drawn):
         found = points[lane]
@@ -78,21 +82,24 @@ def speedup_surface(
         _panel(figure, place(panel, named), found, lane)
         expected = found.modelled(found.alpha, found.gamma)
         sentences.append(
-            f"{labels[lane]}: measured {found.measured:.2f}×, the surface says {expected:.2f}× at "
+            f"{labels[lane]}: measured {found.measured:.2f}×, the map says {expected:.2f}× at "
             f"α = {found.alpha:.2f}, γ = {found.gamma}, c = {found.cost:.3f}."
         )
         words = figure.layout.annotations[panel]
         words.text = (
-            f"{broken(labels[lane], lines=1)}<br>measured {found.measured:.2f}×"
-            f"<br>with this run's pass times {expected:.2f}×"
+            f"{broken(labels[lane], lines=1)}<br>measured {found.measured:.2f}×<br>on the map {expected:.2f}×"
         )
     figure.update_xaxes(range=[0, 1], tickformat=".0%", tickvals=[0.25, 0.5, 0.75])
     figure.update_yaxes(range=[0.5, LONGEST + 0.5], tickvals=[1, 4, 8, 12])
+    margin = figure.layout.margin
+    figure.update_layout(coloraxis=_colours(figure.layout.height - margin.t - margin.b))
     return Chart(
         figure,
         TITLE,
-        f"points: {provenance} · surface: modelled, from this run's times, as if every guess had the same chance α",
-        "Modelled speedup over acceptance rate and draft length, with the measured points. "
+        f"marker: the run's α and γ, {provenance} · colours and lines: the formula's speedup, modelled from this "
+        "run's times as if every guess had the same chance α; blue is faster than plain decoding, orange slower; each "
+        "line joins places of one speedup, and at 1.0 nothing is won",
+        "Map of the modelled speedup over acceptance rate and draft length, with the measured runs' places. "
         + " ".join(sentences),
     )
 
@@ -145,11 +152,8 @@ def _panel(figure: go.Figure, at: dict[str, int], found: Point, lane: int) -> No
         x=RATES,
         y=lengths,
         z=[[_shade(speed) for speed in row] for row in speeds],
-        zmin=-1.0,
-        zmax=1.0,
+        coloraxis="coloraxis",
         customdata=speeds,
-        colorscale=SLOWER_FASTER,
-        showscale=False,
         hovertemplate="modelled %{customdata:.2f}×<br>at α = %{x:.0%}, γ = %{y}<extra></extra>",
     )
     for level in LEVELS:
@@ -187,11 +191,35 @@ def _panel(figure: go.Figure, at: dict[str, int], found: Point, lane: int) -> No
             "line": {"width": 2, "color": PAGE.light},
         },
         customdata=[[found.measured, expected]],
-        hovertemplate="measured %{customdata[0]:.2f}×, the surface says %{customdata[1]:.2f}×<br>"
+        hovertemplate="measured %{customdata[0]:.2f}×, the map says %{customdata[1]:.2f}×<br>"
         "at α = %{x:.1%}, γ = %{y}<extra></extra>",
     )
 
 
+def _colours(inside: float) -> dict[str, Any]:
+    """The colours of all panels, with their bar below them; `inside`: pixels between the figure's margins."""
+    return {
+        "colorscale": SLOWER_FASTER,
+        "cmin": -1.0,
+        "cmax": 1.0,
+        "colorbar": {
+            "orientation": "h",
+            "title": {"text": BAR, "side": "top", "font": {"size": 12}},
+            "tickvals": [_shade(speed) for speed in TICKS],
+            "ticktext": ["⅓×", "0.5×", "1×", "2×", "3×"],
+            "thickness": 10,
+            "len": 0.8,
+            "y": -56 / inside,  # below the axis title
+            "yanchor": "top",
+            "ypad": 0,
+        },
+    }
+
+
 def _shade(speed: float) -> float:
-    """Position on the colour scale, −1 … 1 (a third as fast … three times as fast), logarithmic."""
-    return max(-1.0, min(1.0, log(speed) / log(3.0)))
+    """Position on the colour scale, −1 … 1 (a third as fast … three times as fast), logarithmic.
+
+    Never in its middle, where the scale is as good as clear for figures that round to 1×: here that would be a hole.
+    """
+    shade = max(-1.0, min(1.0, log(speed) / log(3.0)))
+    return shade if abs(shade) > LEAST else copysign(LEAST, shade)

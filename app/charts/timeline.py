@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from itertools import accumulate
 from typing import Any
 
@@ -15,6 +14,7 @@ from specdec_core.record.schema import Round
 from specdec_core.record.trace import Trace
 
 from .chart import Chart
+from .panels import broken
 
 MOST_ROUNDS = 40  # that can be told apart; of longer lanes each part is added up
 
@@ -29,7 +29,7 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
     }
     together = any(len(trace.rounds) > MOST_ROUNDS for trace in traces)
     names = [
-        f"{escape(label, quote=False)}<br>{count(trace.stats.target_passes, 'pass')}"
+        f"{broken(label, 16, 3)}<br>{count(trace.stats.target_passes, 'pass')}"
         for trace, label in zip(traces, labels, strict=True)
     ]
     for trace, name in zip(traces, names, strict=True):
@@ -72,15 +72,16 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
     figure.update_layout(
         barmode="overlay",
         bargap=0.45,
-        height=320,
+        height=max(320, 104 + 72 * len(traces)),
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": ""},
-        xaxis={"title": "seconds of decoding (prefill excluded)", "rangemode": "tozero", "zeroline": False},
+        xaxis={"title": "seconds, prefill excluded", "rangemode": "tozero", "zeroline": False},
         yaxis={
             "title": "",
             "categoryorder": "array",
             "categoryarray": list(reversed(names)),
             "automargin": True,
+            "tickfont": {"size": 12},
         },
         hovermode="closest",
     )

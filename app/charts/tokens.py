@@ -34,7 +34,7 @@ def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenan
         height=320,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": ""},
-        xaxis={"title": "seconds of decoding (prefill excluded)", "rangemode": "tozero"},
+        xaxis={"title": "seconds, prefill excluded", "rangemode": "tozero"},
         yaxis={"title": "committed tokens", "rangemode": "tozero"},
         hovermode="closest",
     )

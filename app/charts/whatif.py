@@ -11,6 +11,7 @@ from math import log10
 
 import plotly.graph_objects as go
 
+from app.text import count
 from app.theme import BLUE, GREY, PAGE, look
 from specdec_core.analysis.whatif import WhatIf
 from specdec_core.machines.costs import Costs
@@ -19,6 +20,7 @@ from .chart import Chart
 from .panels import broken, empty
 
 WIDEST = 64
+GAP = 0.35  # of a group's height, between two groups of bars
 ZERO_WIDTH = "\u200b"
 
 
@@ -64,18 +66,22 @@ def clocks(
             },
             hovertemplate=f"{kind}: " + "%{x:.2f}× plain decoding<extra>%{y}</extra>",
         )
-    figure.add_vline(x=1.0, line={"color": GREY, "width": 1.5, "dash": "dot"}, opacity=0.7, layer="below")
+    for start, end in _between(len(labels)):
+        figure.add_shape(
+            type="line", x0=1.0, x1=1.0, y0=start, y1=end, opacity=0.7, layer="below",
+            line={"color": GREY, "width": 1.5, "dash": "dot"},
+        )  # fmt: skip
     most = max(1.0, *(speedup for _, speedups, _, _ in bars for speedup in speedups if speedup))
     figure.update_layout(
         barmode="group",
-        bargap=0.35,
+        bargap=GAP,
         height=150 + 74 * len(labels),
-        margin={"l": 8, "r": 8, "t": 8, "b": 96},
+        margin={"l": 8, "r": 104 if any(bounds) else 56, "t": 8, "b": 96},  # room for the figures
         legend={
             "orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": "",
             "traceorder": "normal",
         },
-        xaxis={"title": "speedup on the same clock", "range": [0, most * 1.18], "zeroline": False},
+        xaxis={"title": "speedup on the same clock", "range": [0, most], "zeroline": False},
         # Plotly stacks a group's bars upwards, so the axis is reversed to put the first lane and its first bar on top.
         yaxis={"categoryorder": "array", "categoryarray": names, "autorange": "reversed", "automargin": True},
         hovermode="closest",
@@ -96,6 +102,13 @@ def clocks(
         f"measured · {here}   |   {first.provenance}",
         f"Speedups over plain decoding, here and under {first.label}. {said}",
     )
+
+
+def _between(groups: int) -> list[tuple[float, float]]:
+    """Where the line at 1× is drawn, in places of the groups of bars: not beside the bars, where their figures are."""
+    beside = [(at - (1 - GAP) / 2, at + (1 - GAP) / 2) for at in range(groups)]
+    starts = [-0.5, *(end for _, end in beside)]
+    return list(zip(starts, [*(start for start, _ in beside), groups - 0.5], strict=True))
 
 
 def widths(
@@ -136,11 +149,11 @@ def widths(
             marker={
                 "color": look(lane).colour,
                 "symbol": look(lane).symbol,
-                "size": [7 + 9 * (count / rounds) ** 0.5 for count in counts.values()],
+                "size": [7 + 9 * (times / rounds) ** 0.5 for times in counts.values()],
                 "opacity": 0.85,
                 "line": {"width": 1, "color": PAGE.light},
             },
-            hovertemplate="%{customdata} rounds of %{x} tokens: %{y:.2f} plain passes each<extra>"
+            hovertemplate="tokens in the pass: %{x}<br>rounds: %{customdata}, %{y:.2f} plain passes each<extra>"
             + broken(label)
             + "</extra>",
         )
@@ -159,13 +172,14 @@ def widths(
     )  # fmt: skip
     said = ", ".join(f"{width} tokens {costs.ratio(width):.2f}" for width in (1, 5, 9, 17, 33, 65))
     marked = " ".join(
-        f"{label}: most rounds have {counts.most_common(1)[0][0]} tokens in the pass."
+        f"{label}: most rounds have {count(counts.most_common(1)[0][0], 'token')} in the pass."
         for label, counts in zip(labels, found, strict=True)
         if counts
     )
     return Chart(
         figure,
         "What does a wide pass cost there? Guesses are cheap where the line is flat",
-        provenance,
+        f"{provenance} · a marker at n: the lane has rounds with n tokens in the target's pass; the larger, the more "
+        "of its rounds",
         f"Cost of a target pass by its width, in plain passes: {said}. {marked}",
     )

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.decoding.run import Run
 from app.lanes.lane import LETTERS
-from app.metrics.differences import Spot, differences
+from app.metrics.differences import NO_GUESS, Differences, Spot, differences
 from app.player import CURSOR
 from app.text import count, plain
 from app.ui import address, reveal
@@ -16,7 +16,7 @@ from app.ui.state import state
 from specdec_core.record.trace import Trace
 
 MOST_SPOTS = 40
-MARKS = {"accepted": "✓", "rejected": "✗", "not guessed": "·"}
+MARKS = {"accepted": "✓", "rejected": "✗", "not guessed": NO_GUESS}
 
 
 def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
@@ -35,22 +35,36 @@ def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
         found = differences(traces[one], traces[other])
         letters = (LETTERS[numbers[one]], LETTERS[numbers[other]])
         st.markdown(
-            f"From token {found.parts + 1} on their texts differ."
-            if found.parts is not None
+            f"From token {found.parts + 1} on their texts differ; only the tokens before it are compared."
+            if found.parts
+            else "Their texts differ from the first token on."
+            if found.parts == 0
             else f"They wrote the same {count(found.shared, 'token')}."
         )
         if not found.spots:
-            st.caption("No token was guessed right by only one of them.")
+            st.caption(none_alone(found))
             return
         st.caption(
             f"{count(len(found.spots), 'token')} that one of them guessed and the other did not "
-            f"(✓ accepted, ✗ rejected, · not guessed). Each opens the player there."
+            f"(✓ accepted, ✗ rejected, {NO_GUESS} not guessed). Each opens the player there."
         )
         with st.container(horizontal=True, gap="xsmall"):
             for spot in found.spots[:MOST_SPOTS]:
                 _spot(shown, spot, letters, other)
         if len(found.spots) > MOST_SPOTS:
             st.caption(f"The first {MOST_SPOTS} are listed.")
+
+
+def none_alone(found: Differences) -> str:
+    """Why no place is listed; only the text that both lanes wrote is compared."""
+    if found.parts is None:
+        return "Each token was guessed right by both or by neither."
+    if not found.shared:
+        return "So there is no place at which their guesses could be compared."
+    return (
+        f"Only the {count(found.shared, 'token')} that both wrote alike can be compared: each was guessed right by "
+        "both or by neither."
+    )
 
 
 def _spot(shown: Run, spot: Spot, letters: tuple[str, str], lead: int) -> None:

@@ -114,7 +114,8 @@ def advice(run: Run) -> None:
             "No recommendation: no two eligible lanes (lossless, with drafting counted) wrote enough to be "
             "compared."
             if rows(run)
-            else "No recommendation yet: one run cannot separate luck from speed. Repeat it."
+            else "No recommendation yet. The 95 % intervals in the Race tab are from the scatter of the rounds within "
+            "this one run; another run may be faster or slower as a whole. Repeat it to see how much."
         )
         return
     st.markdown(f":material/{'thumb_up' if found.clear else 'balance'}: {plain(found.sentence)}")

@@ -130,7 +130,7 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
                             "what": f"– of it: {line.name[0].lower()}{line.name[1:]}"
                             if line.part
                             else line.name,
-                            "size": megabytes(line.size),
+                            "size": megabytes(line.size).replace(" ", "\u00a0"),
                             "source": line.source,
                             "how": line.explanation,
                         }

@@ -73,8 +73,9 @@ def table(
     times = [timing(trace, repeats, number) for number, trace in zip(numbers, traces, strict=True)]
     rows = [
         Row("speedup", "Measured speedup", "measured", "Time per token of plain decoding over that of the lane, both "
-            "taken on this machine in the same run. Prefill and recording are left out. After repeats it is the "
-            "geometric mean over them, each turn against plain decoding in the same turn.",
+            "taken on this machine in the same run. Prefill and recording are left out. The 95 % interval in the Race "
+            "tab is from the scatter of the rounds within this one run; how far runs differ, only repeats show. After "
+            "repeats it is the geometric mean over them, each turn against plain decoding in the same turn.",
             [_speedup(plain, trace, lane, number, repeats, found)
              for number, trace, lane, found in zip(numbers, traces, lanes, loops, strict=True)]),
         Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time. After repeats "
@@ -172,9 +173,12 @@ def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int]) -> 
     )
 
 
-# The titles have a ground: content scrolls under them.
+# The titles have a ground: content scrolls under them. A shadow at the right edge says that there is more; what covers
+# it scrolls with the table and is over it at the end.
 STYLE = """
-.sd-scroll{overflow-x:auto;max-width:100%}
+.sd-scroll{overflow-x:auto;max-width:100%;background:
+linear-gradient(to left,var(--page) 50%,transparent) right/3rem 100% no-repeat local,
+linear-gradient(to left,color-mix(in srgb,currentColor 30%,transparent),transparent) right/1.1rem 100% no-repeat scroll}
 .sd-table{border-collapse:separate;border-spacing:0;width:100%;font-variant-numeric:tabular-nums;font-size:.95rem}
 .sd-table th,.sd-table td{padding:.5rem .75rem;text-align:left;vertical-align:top;
 border-bottom:1px solid color-mix(in srgb,currentColor 16%,transparent);min-width:8.5rem}
@@ -207,7 +211,7 @@ def _speedup(
     if shown is None:
         return Cell(NOTHING, None, f"fewer than {LEAST_TOKENS} tokens in a lane")
     value: dict[str, Any] = {"value": shown, "repeats": len(found) or 1, "race": once}
-    notes = ["one run, no spread"]
+    notes = ["one run, not repeated"]
     if found:
         value |= {"low": min(found), "high": max(found)}
         notes = (
@@ -317,4 +321,6 @@ def _text(plain: Trace, trace: Trace) -> Cell:
         "refused": found.refused,
         "source": found.source,
     }
-    return Cell(found.short, value, " · ".join(filter(None, (found.sentence, found.source))))
+    return Cell(
+        found.short, value, " · ".join(filter(None, (found.sentence.removesuffix("."), found.source)))
+    )

@@ -18,6 +18,7 @@ from specdec_core.models.generation import OFF
 from specdec_core.record.read import race_json
 from specdec_core.record.schema import Header
 from specdec_core.record.trace import Trace
+from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
 from specdec_core.sweep import portable
 from specdec_core.sweep import portable_servers as servers
@@ -77,22 +78,36 @@ def _elsewhere(header: Header, lane: Settings, models: Family | None) -> None:
         models.card.layers if models else None,
         chat=chat,
         requested=models.card.generation if models else None,
+        prompt=header.prompt,
     )
     programs = (
         (f"transformers {portable.TRANSFORMERS}", "python", transformers),
         ("vLLM", "bash", portable.vllm_code(lane, target, draft, chat)),
         (servers.SGLANG, "bash", servers.sglang_code(lane, target, draft, chat)),
         (servers.LLAMA_CPP, "bash", servers.llama_cpp_code(lane, target, draft, chat)),
-        (servers.LM_STUDIO, "python", servers.lm_studio_code(lane, target, draft, chat)),
+        (servers.LM_STUDIO, "python", servers.lm_studio_code(lane, target, draft, chat, header.prompt)),
     )
     for tab, (_, language, code) in zip(st.tabs([name for name, _, _ in programs]), programs, strict=True):
         with tab:
             st.code(code, language=language, wrap_lines=True)
             st.caption(
-                "Tests run this code with the installed version and compare its text with the lane's."
-                if code is transformers
-                else "From its documentation of 2026; not run here."
+                checked(lane) if code is transformers else "From its documentation of 2026; not run here."
             )
+
+
+def checked(lane: Settings) -> str:
+    """What this project's tests say of a lane's code for transformers."""
+    same = "Tests run such code with the installed version at temperature 0 and check that it writes the lane's text"
+    if lane.temperature > 0:
+        return (
+            f"{same}. Above 0 the random numbers are different there, so the two texts cannot be compared: tests check "
+            "that temperature, top-k, top-p and the penalties are passed on."
+        )
+    if not rule_class(lane.rule).lossless and lane.proposer != "none":
+        return (
+            f"{same}, under a lossless rule. This lane's rule is lossy, so its text may differ from that one."
+        )
+    return f"{same}, token for token."
 
 
 def _message(header: Header) -> Chat | None:

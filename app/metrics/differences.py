@@ -12,6 +12,7 @@ from specdec_core.record.trace import Trace
 
 from .numbers import parting
 
+NO_GUESS = "□"  # none of the player's signs: its “–” is a pruned guess, its “·” one that was not reached
 Outcome = Literal["accepted", "rejected", "not guessed"]
 
 

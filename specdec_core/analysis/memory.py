@@ -48,8 +48,6 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
     Raises:
         SettingsError: if these are not the models of the record.
     """
-    from specdec_core.runtime.cpu_linear import copied_bytes
-
     header = trace.header
     if header.target != models.target.info:
         raise SettingsError(
@@ -68,32 +66,9 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
     captured = header.device == "cuda"  # graphs round the rows up
     reserved: Literal["exact", "modelled"] = "modelled" if captured else "exact"
     lines = [
-        Line("Target's weights", weight_bytes(models.target), "exact", "All lanes share them."),
-        Line(
-            "Target's rearranged weights",
-            copied_bytes(_module(models.target)),
-            "modelled",
-            "Copies stored for the processor, in a large model in place of the weights: of 16 bits where these hold "
-            "the weights exactly, else assumed as large as the weights.",
-        ),
-        Line("Draft's weights", weight_bytes(draft), "exact", "Of the draft model."),
-        Line(
-            "Draft's rearranged weights",
-            copied_bytes(_module(draft)),
-            "modelled",
-            "Copies stored for the processor, in a large model in place of the weights: of 16 bits where these hold "
-            "the weights exactly.",
-        ),
-        *(
-            Line(
-                f"{need.title()} head's weights",
-                _module_bytes(head) + copied_bytes(head),
-                "exact",
-                "Trained for this target, rearranged for the processor.",
-            )
-            for need, head in models.heads.items()
-            if need in kind.needs
-        ),
+        *_weights("Target's", models.target, "All lanes share them."),
+        *_weights("Draft's", draft, "Of the draft model."),
+        *(_head(kind.title, head) for need, head in models.heads.items() if need in kind.needs),
         Line(
             "Target's keys and values",
             capacity * models.target.kv_bytes,
@@ -104,7 +79,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             "Wasted on rejected guesses",
             max(fallen, default=0) * models.target.kv_bytes,
             "exact",
-            f"In the worst round; {sum(fallen):,} rows of guesses were wasted in all.",
+            f"In the worst round; in all rounds together, {_rows(sum(fallen))} of guesses.",
             part=True,
         ),
         Line(
@@ -112,7 +87,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             max(extra_rows, default=0) * models.target.kv_bytes,
             "exact",
             "In the round with most: extra tokens in the pass that find later guesses and are never kept; "
-            f"{sum(extra_rows):,} rows in all.",
+            f"{_rows(sum(extra_rows))} in all.",
             part=True,
         ),
         Line(
@@ -139,7 +114,8 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             "Logits of the widest pass",
             widest * header.vocabulary * FLOAT32,
             "exact",
-            f"{widest:,} tokens in the pass × {header.vocabulary:,} entries of the vocabulary, in float32.",
+            f"{widest:,} {'token' if widest == 1 else 'tokens'} in the pass × {header.vocabulary:,} entries of the "
+            "vocabulary, in float32.",
         ),
     ]
     return [line for line in lines if line.size]
@@ -154,6 +130,67 @@ def weight_bytes(model: Model | None) -> int:
     """Bytes of a model's weights and buffers, shared ones counted once, without those replaced by packed copies; 0
     for none and for a scripted one."""
     return _module_bytes(_module(model))
+
+
+def _weights(whose: str, model: Model | None, words: str) -> list[Line]:
+    """A model's weights: those held as they were loaded, those packed in place of them, and packed copies of some."""
+    from specdec_core.runtime.cpu_linear import copied_bytes
+
+    module = _module(model)
+    packed = _packed_bytes(module)
+    bits = "in 16 bits where these hold the values exactly, else assumed as large as in float32."
+    held = f"{whose} weights"
+    if packed:
+        held = f"{whose} weights that are not packed"
+        words = f"Embeddings, norms and the like; those of the packed matrices were freed. {words}"
+    what = (
+        "weights that are read elsewhere too, such as embeddings that are also the output matrix"
+        if packed
+        else "the weights above"
+    )
+    return [
+        Line(held, weight_bytes(model), "exact", words),
+        Line(
+            f"{whose} packed matrices",
+            packed,
+            "modelled",
+            f"In place of their float32 weights, which were freed; arranged for the processor, {bits}",
+        ),
+        Line(
+            f"{whose} packed copies",
+            copied_bytes(module) - packed,
+            "modelled",
+            f"In addition to {what}; arranged for the processor, {bits}",
+        ),
+    ]
+
+
+def _head(title: str, head: Any) -> Line:
+    """The weights of trained heads, in whatever form."""
+    from specdec_core.runtime.cpu_linear import copied_bytes
+
+    whose = f"{title}'" if title.endswith("s") else f"{title}'s"
+    packed, copied = _packed_bytes(head), copied_bytes(head)
+    words = "Trained for this target."
+    if packed:
+        words += " The matrices are packed for the processor, in place of their float32 weights."
+    elif copied:
+        words += " The matrices are held a second time, packed for the processor."
+    return Line(f"{whose} weights", _module_bytes(head) + copied, "exact", words)
+
+
+def _packed_bytes(module: Any) -> int:
+    """Bytes of the packed matrices whose weights were freed, so that only their shape is left."""
+    from torch import nn
+
+    from specdec_core.runtime.cpu_linear import copied_bytes
+
+    linears = (part for part in module.modules() if isinstance(part, nn.Linear)) if module is not None else ()
+    return sum(copied_bytes(part) for part in linears if part.weight.is_meta)
+
+
+def _rows(number: int) -> str:
+    return f"{number:,} {'row' if number == 1 else 'rows'}"
 
 
 def _module(model: Model | None) -> Any:

@@ -22,6 +22,7 @@ from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
 
 TRANSFORMERS = "5.23"
+YOURS = "Your prompt"  # stands in the code where no prompt is given
 
 
 @dataclass(slots=True)
@@ -105,8 +106,8 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
 
 def transformers_code(settings: Settings, target: str, draft: str | None = None, dtype: str = "float32",
                       layers: int | None = None, chat: Chat | None = None,
-                      requested: Generation | None = None) -> str:  # fmt: skip
-    """Python that generates with these settings; it needs a `prompt`.
+                      requested: Generation | None = None, prompt: str = YOURS) -> str:  # fmt: skip
+    """Python that generates with these settings.
 
     Args:
         target, draft: hub ids or folders; names of shipped models mean their folders.
@@ -114,6 +115,7 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
         layers: how many the target has.
         chat: a prompt that was a message in the chat template, whose system line is kept; None for plain text.
         requested: what the target's generation config sets, which `generate` follows.
+        prompt: the text to continue, or the message.
     """
     found = for_transformers(settings, layers)
     assisted = bool(found.draft) and proposer_class(settings.proposer).uses_draft()
@@ -144,7 +146,7 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
     arguments = ("assistant_model=assistant, " if assisted else "") + _arguments(found.generate)
     if found.tokenizers:
         arguments += ", tokenizer=tokenizer, assistant_tokenizer=assistant_tokenizer"
-    lines += ["", *_inputs(chat), 'start = inputs["input_ids"].shape[1]']
+    lines += ["", f"prompt = {prompt!r}", *_inputs(chat), 'start = inputs["input_ids"].shape[1]']
     if settings.stop:
         lines += [f"stops = {list(settings.stop)!r}", *STOPS]
         arguments += ", stopping_criteria=StoppingCriteriaList([Stop()])"

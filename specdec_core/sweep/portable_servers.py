@@ -16,7 +16,7 @@ from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
 
-from .portable import Elsewhere, about, common, given, messages, no_proposer, no_rule, path, seed
+from .portable import YOURS, Elsewhere, about, common, given, messages, no_proposer, no_rule, path, seed
 
 SGLANG, LLAMA_CPP, LM_STUDIO = "SGLang", "llama.cpp", "LM Studio"
 ON_STATES: dict[str, tuple[str, str | None]] = {  # its algorithm, and the head's path where it is a separate file
@@ -192,9 +192,9 @@ def llama_cpp_code(
 
 
 def lm_studio_code(
-    settings: Settings, target: str, draft: str | None = None, chat: Chat | None = None
+    settings: Settings, target: str, draft: str | None = None, chat: Chat | None = None, prompt: str = YOURS
 ) -> str:
-    """Python with LM Studio's own package, which asks a running LM Studio; it needs a `prompt`."""
+    """Python with LM Studio's own package, which asks a running LM Studio."""
     found = for_lm_studio(settings, path(draft) if draft else None)
     config = found.generate | (found.config or {})
     system = repr(chat.system) if chat is not None and chat.system.strip() else ""
@@ -212,6 +212,7 @@ def lm_studio_code(
         "",
         f"model = lms.llm({path(target)!r})",
         f"config = {config!r}",
+        f"prompt = {prompt!r}",
         *ask,
     ]
     return "\n".join(lines) + "\n"

@@ -15,9 +15,11 @@ import pytest
 from app import charts
 from app.charts import budget, depth, surface
 from app.charts.chart import Chart
+from app.charts.difference import MARKS
 from app.charts.draw import inked
 from app.charts.panels import broken
 from app.metrics import numbers
+from app.metrics.differences import NO_GUESS
 from app.theme import LANES, MORE, SLOWER_FASTER, SOURCES, look
 from specdec_core import sweep, theory
 from specdec_core.engine.events import Finished
@@ -186,6 +188,24 @@ def test_a_part_in_the_time_chart_tells_its_own_seconds(traces: list[Trace], rou
         assert "%{x" not in bars.hovertemplate
 
 
+def test_figures_and_axis_titles_fit_a_phone(traces: list[Trace]) -> None:
+    """A page of 390 pixels leaves a chart 358. Catches: “484.48 ms” cut at the edge, passes in 70 pixels beside the
+    lanes' names, a title of an axis that is longer than the axis."""
+    labels = ["A · Plain decoding", *["D · Prompt lookup, max n-gram = 12, match = first"] * 3]
+    budget = charts.time_budget([clock(traces[0], 0.0044), *traces[1:]], labels, "measured").figure
+    (written,) = [part for part in budget.data if part.type == "scatter"]
+    assert 7 * max(map(len, written.text)) <= budget.layout.margin.r + 4
+    assert budget.layout.xaxis.range[1] == pytest.approx(max(written.x)), (
+        "the longest bar ends where the margin begins"
+    )
+    line = charts.round_timeline(traces, labels, "measured").figure
+    longest = max(len(part) for name in line.layout.yaxis.categoryarray for part in name.split("<br>"))
+    for_bars = 358 - 16 - 7 * longest
+    said = charts.speedup_surface(traces[:1], labels[:1], "measured").figure.layout.annotations[0].text
+    assert all(7.2 * len(part) <= 358 for part in said.split("<br>"))
+    assert for_bars >= 190 and 7.5 * len(line.layout.xaxis.title.text) <= for_bars + 20
+
+
 def test_the_time_budget_adds_up_to_the_time_of_a_token(traces: list[Trace]) -> None:
     timed = [clock(traces[0], 1.0), clock(traces[1], 1.0, 0.5), *traces[2:]]
     chart = charts.time_budget(timed, LABELS, "measured")
@@ -229,10 +249,69 @@ def test_the_surface_is_the_formula_and_the_point_the_measurement(traces: list[T
         assert heat.customdata[3][at] == pytest.approx(by_hand(alpha, 4))
         assert (heat.z[3][at] > 0) == (by_hand(alpha, 4) > 1)
     assert dot.customdata[0][1] == pytest.approx(by_hand(stats.acceptance_rate, 4))
-    assert "modelled" in chart.provenance and "points: measured" in chart.provenance
+    assert "modelled" in chart.provenance and "marker: the run's α and γ, measured" in chart.provenance
     given = charts.speedup_surface(timed, LABELS, "measured", curve={1: 1.0, 5: 1.0})
     found = surface.point(timed, 1, {1: 1.0, 5: 1.0})
     assert found is not None and found.curve[1] == pytest.approx(1.75) and given.figure.data
+
+
+def test_the_map_is_told_as_a_map_and_its_colours_have_a_bar(traces: list[Trace]) -> None:
+    """Catches: a title that speaks of points above a surface, over a flat map; colours without a scale; a panel's
+    figure that is not named."""
+    timed = [clock(trace, 1.0, 0.5 if lane else 0.0) for lane, trace in enumerate(traces)]
+    chart = charts.speedup_surface(timed, LABELS, "measured")
+    said = chart.title + chart.provenance + chart.alt
+    assert "bove" not in said and "surface" not in said and "marker" in chart.title
+    axis = chart.figure.layout.coloraxis
+    bar = axis.colorbar
+    assert bar.title.text and all(part.coloraxis for part in chart.figure.data if part.type == "heatmap")
+    assert (axis.cmin, axis.cmax) == (bar.tickvals[0], bar.tickvals[-1]) and bar.tickvals[2] == pytest.approx(
+        0, abs=0.01
+    )
+    assert "<br>measured " in chart.figure.layout.annotations[0].text
+    assert "<br>on the map " in chart.figure.layout.annotations[0].text
+
+
+def test_the_map_has_no_hole_where_nothing_is_won_or_lost(traces: list[Trace]) -> None:
+    """Free drafts and passes of one price: at α = 0 the speedup is 1 to the last digit. The scale's middle is clear,
+    for figures that round to 1×. Catches: a white cell on the line at 1.0."""
+    chart = charts.speedup_surface(
+        [clock(trace, 1.0) for trace in traces], LABELS, "measured", curve={1: 1.0, 5: 1.0, 13: 1.0}
+    )
+    clear = [at for at, colour in SLOWER_FASTER if not colour.endswith(("0.62)", "0.22)"))]
+    heats = [part for part in chart.figure.data if part.type == "heatmap"]
+    assert any(
+        speed == pytest.approx(1.0, abs=1e-4) for heat in heats for row in heat.customdata for speed in row
+    )
+    shades = [(shade + 1) / 2 for heat in heats for row in heat.z for shade in row]
+    assert not any(min(clear) <= shade <= max(clear) for shade in shades)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [charts.acceptance_by_depth, charts.tokens_per_pass, charts.speedup_surface],
+    ids=lambda draw: draw.__name__,
+)
+def test_a_panel_s_title_has_room_below_the_ticks_of_the_panel_above(
+    draw: Callable[..., Chart], traces: list[Trace]
+) -> None:
+    """Catches: a title of two lines and a figure over the tick labels above it, or cut at the figure's top."""
+    labels = [
+        "A · Plain decoding",
+        "B · Draft model, threshold = 0.35",
+        "C · Prompt lookup, γ = 12, match = first",
+    ]
+    given = [clock(trace, 1.0, 0.5 if lane else 0.0) for lane, trace in enumerate(traces[:3])]
+    figure = draw([*given, *given[1:]], [*labels, *labels[1:]], "measured").figure
+    layout = figure.layout
+    inside = layout.height - layout.margin.t - layout.margin.b
+    titles = [words for words in layout.annotations if words.yanchor == "bottom"]
+    assert len(titles) >= 2
+    for words in titles:
+        tall = 16 * (words.text.count("<br>") + 1)
+        ends = [axis.domain[0] for axis in figure.select_yaxes() if axis.domain[0] > words.y]
+        room = (min(ends) - words.y) * inside - 24 if ends else layout.margin.t  # ticks' labels
+        assert tall <= room, words.text
 
 
 def test_the_surface_prices_the_draft_passes_that_were_recorded(traces: list[Trace]) -> None:
@@ -288,7 +367,9 @@ def test_the_difference_strip_has_the_player_s_signs() -> None:
     (marks,) = re.findall(r"export const MARK = \{\n(.*?)\n\};", script)
     player_marks = dict(re.findall(r'(\w+): "([^"]*)"', marks))
     for source in ("accepted", "corrected", "bonus"):
-        assert SOURCES[source][1] == player_marks[source]
+        assert MARKS[source][1] == player_marks[source]
+    assert MARKS["parted"][1] == player_marks["parted"]
+    assert MARKS["plain"][1] == NO_GUESS and NO_GUESS not in player_marks.values()
 
 
 def test_the_difference_strip_ends_where_texts_part(traces: list[Trace]) -> None:
@@ -301,6 +382,30 @@ def test_the_difference_strip_ends_where_texts_part(traces: list[Trace]) -> None
     drawn = [data[0] for part in chart.figure.data for data in part.customdata or () if data[1] == LABELS[1]]
     assert sorted(drawn) == list(range(1, 8))
     assert numbers.parting(traces[0], other) == 7 and "from token 8 on, its text differs" in chart.alt
+
+
+def test_a_place_that_is_not_compared_is_marked_as_such(traces: list[Trace]) -> None:
+    """Catches: rows that are empty for a reason that no legend tells, and lines in which only the first lane has
+    marks."""
+    output = traces[1].output
+
+    def parting_at(at: int) -> Trace:
+        ids = [*output.ids[:at], (output.ids[at] + 1) % 8, *output.ids[at + 1 :]]
+        return replace(traces[1], output=replace(output, ids=ids))
+
+    chart = charts.difference_strip([traces[0], parting_at(3), parting_at(7)], LABELS[:3], "measured")
+    marked = {
+        part.name: [(data[0], data[1]) for data in part.customdata]
+        for part in chart.figure.data
+        if part.mode == "text"
+    }
+    assert marked["text already differs, not compared"] == [(at, LABELS[1]) for at in (4, 5, 6, 7)]
+    assert max(at for places in marked.values() for at, _ in places) == 7
+    assert "drawn up to token 7" in chart.provenance and "empty" not in chart.provenance
+    apart = charts.difference_strip([traces[0], parting_at(0), parting_at(0)], LABELS[:3], "measured")
+    assert "no recorded token in common" in apart.alt
+    whole = charts.difference_strip(traces, LABELS, "measured")
+    assert whole.provenance == "measured"
 
 
 def test_the_difference_strip_s_rows_are_named_shortly_where_that_tells_them_apart(
@@ -435,6 +540,9 @@ def test_text_takes_the_page_s_colour_and_the_chart_stays_as_it_was(
         assert dressed.layout.font.color == dressed.layout.hoverlabel.font.color == "#123456"
         assert all(words.font.color == "#123456" for words in dressed.layout.annotations)
     assert inked(made[-1], "#123456").data[0].textfont.color == "#123456"
+    timed = [clock(trace, 1.0, 0.5 if lane else 0.0) for lane, trace in enumerate(traces)]
+    bar = inked(charts.speedup_surface(timed, LABELS, "measured").figure, "#123456").layout.coloraxis.colorbar
+    assert bar.tickfont.color == bar.title.font.color == "#123456"
 
 
 def test_labels_are_broken_where_words_end() -> None:

@@ -207,7 +207,7 @@ def test_the_table_s_values_are_the_traces_own(traces: list[Trace]) -> None:
     for end in (alpha["low"], alpha["high"]):
         assert (share - end) ** 2 == pytest.approx(z * z * end * (1 - end) / count)
     assert rows["acceptance_rate"].cells[2].value == {"by_depth": traces[2].stats.acceptance_by_depth}
-    assert "one run, no spread" in rows["speedup"].cells[1].note
+    assert "one run, not repeated" in rows["speedup"].cells[1].note
 
 
 def test_a_bound_is_called_one() -> None:
@@ -454,7 +454,7 @@ def test_the_table_on_the_page_shows_the_run_s_figures(fresh: Runs) -> None:
     for trace in run.traces.values():
         assert f"|{trace.stats.target_passes}|" in plain
         assert f"|{trace.stats.tokens_per_pass:.2f}|" in plain
-    assert "one run, no spread" in plain
+    assert "one run, not repeated" in plain
     assert "No recommendation yet" in words(at)
 
 
@@ -486,6 +486,8 @@ def test_every_tab_opens_after_a_run(fresh: Runs) -> None:
     assert len(at.code) >= 5
     transformers = at.code[-5].value
     assert "assistant_model" not in transformers and "prompt_lookup_num_tokens=4" in transformers
+    prompt = next(area.value for area in at.text_area if area.label == "Prompt")
+    assert f"prompt = {prompt!r}\n" in transformers and f"prompt = {prompt!r}\n" in at.code[-1].value
     at.selectbox(key="portable_lane").set_value(1).run()
     transformers, vllm, sglang, llama_cpp, lm_studio = (code.value for code in at.code[-5:])
     assert "num_assistant_tokens=4" in transformers

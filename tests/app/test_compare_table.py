@@ -8,8 +8,11 @@ from statistics import geometric_mean
 
 import pytest
 
-from app.compare.table import frame, table
+from app.compare.partings import none_alone
+from app.compare.table import STYLE, frame, table
+from app.compare.take_along import checked
 from app.compare.timing import speedups
+from app.metrics.differences import Differences
 from app.metrics.numbers import measured_speedup
 from app.running.why import Why, html
 from specdec_core.analysis.advice import advise
@@ -164,3 +167,45 @@ def test_a_bar_of_the_round_is_as_long_as_its_cost(traces: list[Trace]) -> None:
     assert "− 0.10" in shown and "= 1.70 plain rounds" in shown and shown.count('class="bar"') == 1
     assert "it shortens the bar" in shown  # what a negative part means is said where there is one
     assert "it shortens the bar" not in html([Why(1, "", replace(lane, overhead=0.1))])
+
+
+def test_what_tests_say_of_code_to_take_along_holds_at_its_temperature() -> None:
+    """Catches: the promise of the lane's text beside a comment that says the text differs."""
+    assert checked(Settings()).endswith("the lane's text, token for token.")
+    assert "token for token" not in checked(Settings(temperature=0.7)) + checked(Settings(rule="typical"))
+    assert "random numbers are different there" in checked(Settings(temperature=0.7))
+    assert "may differ" in checked(Settings(rule="typical"))
+    assert checked(Settings(proposer="none", rule="typical")) == checked(Settings())
+
+
+def test_a_sentence_before_a_dot_has_no_full_stop(traces: list[Trace]) -> None:
+    """Catches: “All 40 tokens match lane A's. · exact”."""
+    (row,) = [row for row in table(traces, LANES) if row.key == "text"]
+    assert row.cells[1].note == "All 40 tokens match lane A's · exact"
+    assert not any(". ·" in cell.note for cell in row.cells)
+
+
+def test_the_race_s_interval_and_a_repeat_are_told_apart(traces: list[Trace]) -> None:
+    """Catches: “no spread” in the table beside an interval in the Race tab."""
+    row = table(traces, LANES)[0]
+    assert "not repeated" in row.cells[1].note and "spread" not in row.cells[1].note
+    assert "from the scatter of the rounds within this one run" in row.words
+
+
+def test_where_no_place_is_listed_it_is_said_what_was_compared() -> None:
+    """Catches: “no token was guessed right by only one of them” of two texts that share their first three tokens."""
+    assert none_alone(Differences(None, 40, [])) == "Each token was guessed right by both or by neither."
+    assert none_alone(Differences(3, 3, [])).startswith(
+        "Only the 3 tokens that both wrote alike can be compared"
+    )
+    assert none_alone(Differences(1, 1, [])).startswith("Only the 1 token that both wrote alike")
+    assert "no place" in none_alone(Differences(0, 0, []))
+
+
+def test_a_table_that_is_wider_than_the_page_has_a_shadow_at_its_edge() -> None:
+    """What covers the shadow scrolls with the table. Catches: columns cut at a phone's edge as if they
+    were all."""
+    (ground,) = re.findall(r"\.sd-scroll\{[^}]*background:([^}]*)\}", STYLE)
+    cover, shadow = re.findall(r"linear-gradient\(.*?no-repeat \w+", ground, re.DOTALL)
+    assert "var(--page)" in cover and cover.endswith("local")
+    assert "right/" in shadow and shadow.endswith("scroll")

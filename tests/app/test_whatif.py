@@ -243,6 +243,23 @@ def test_a_profile_without_a_draft_says_which_lane_it_cannot_time(
     assert not tables(at) and "× there" not in words(at)
 
 
+def test_the_line_at_1_crosses_no_figure(race_traces: list[Trace]) -> None:
+    """A figure stands at the end of its bar. Catches: a line through “0.93×”."""
+    result = replay(race_traces[1], known()[CARD])
+    figure = charts.clocks(["one", "two"], [0.93, 0.87], [result, result], "here").figure
+    lines = [(shape.y0, shape.y1) for shape in figure.layout.shapes]
+    assert len(lines) == 3 and {shape.x0 for shape in figure.layout.shapes} == {1.0}
+    half = (1 - figure.layout.bargap) / 2
+    for at in (0, 1):
+        assert all(end <= at - half + 1e-9 or start >= at + half - 1e-9 for start, end in lines)
+
+
+def test_a_marker_s_place_and_size_are_explained(race_traces: list[Trace]) -> None:
+    result = replay(race_traces[1], known()[CARD])
+    said = charts.widths(result.costs, ["b"], [1], [result], "there").provenance
+    assert said.startswith("there · a marker at n: ") and "the larger, the more of its rounds" in said
+
+
 def test_the_bars_are_the_speedups(race_traces: list[Trace]) -> None:
     result = replay(race_traces[1], known()[CARD], batch=8)
     chart = charts.clocks(["one", "two", "one"], [1.5, None, 2.0], [result, result, None], "a machine, today")

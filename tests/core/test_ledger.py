@@ -12,9 +12,12 @@ import specdec_core as sd
 from specdec_core import testing
 from specdec_core.analysis.memory import Line, ledger, total
 from specdec_core.models.bundle import NarrowModel
+from specdec_core.models.loading import assemble
+from specdec_core.runtime import cpu_linear
 from specdec_core.runtime.kv import KVLayer, KVMemory
 from specdec_core.runtime.t5 import EncoderDecoderReader
 
+from . import tiny
 from .test_draft_vocabulary import narrow_models
 from .tiny_t5 import pair_t5
 
@@ -110,9 +113,8 @@ def test_weights_are_the_bytes_of_the_loaded_tensors(models: sd.Models, lane: st
     assert ("Draft's weights" in lines) == (lane in ("draft", "tree"))
     if "Draft's weights" in lines:
         assert lines["Draft's weights"] == storage(models.draft.model)
-        assert lines["Draft's rearranged weights"] == halves(models.draft.model)
-    for part in ("medusa", "eagle"):
-        name = f"{part.title()} head's weights"
+        assert lines["Draft's packed copies"] == halves(models.draft.model)
+    for part, name in (("medusa", "Medusa heads' weights"), ("eagle", "EAGLE head's weights")):
         assert (name in lines) == (lane == part)
         if name in lines:
             assert lines[name] == storage(models.heads[part]) + halves(models.heads[part])
@@ -209,8 +211,38 @@ def test_the_total_leaves_shares_out_and_labels_what_is_assumed(models: sd.Model
     lines = ledger(sd.decode(models, "Once upon a time", LANES["tree"]), models)
     assert total(lines) == sum(line.size for line in lines) - named(lines)["Wasted on rejected guesses"]
     assumed = [line.name for line in lines if line.source == "modelled"]
-    assert assumed == ["Target's rearranged weights", "Draft's rearranged weights"]
-    assert named(lines)["Target's rearranged weights"] == halves(models.target.model)
+    assert assumed == ["Target's packed copies", "Draft's packed copies"]
+    assert named(lines)["Target's packed copies"] == halves(models.target.model)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_what_is_held_in_place_of_weights_is_told_from_what_is_held_beside_them(
+    tied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large model's matrices are freed once they are packed, but for a tied output matrix, whose rows the embedding
+    reads. Catches: a replacement that is called a copy, or a copy that is called a replacement."""
+    monkeypatch.setattr(cpu_linear, "SMALL_BYTES", 0)
+    weights = tiny.build("llama", vocab_size=300, tie_word_embeddings=tied)
+    for weight in weights.parameters():
+        weight.data = weight.half().float()
+    models = assemble(tiny.tokenizer(), weights)
+    cpu_linear.arrange(weights)
+    found = {line.name: line for line in ledger(sd.decode(models, "abc", LANES["plain"]), models)}
+    output = weights.get_output_embeddings().weight
+    kept, packed = found["Target's weights that are not packed"], found["Target's packed matrices"]
+    assert kept.size == storage(weights) >= weights.get_input_embeddings().weight.nbytes
+    assert packed.size == halves(weights) - tied * 2 * output.numel()
+    assert packed.explanation.startswith("In place of") and "cop" not in packed.name + packed.explanation
+    assert ("Target's packed copies" in found) == tied
+    if tied:
+        copies = found["Target's packed copies"]
+        assert copies.size == 2 * output.numel() and copies.explanation.startswith("In addition to")
+
+
+def test_one_is_one(models: sd.Models) -> None:
+    """Catches: “1 tokens in the pass”."""
+    lines = {line.name: line for line in ledger(sd.decode(models, "Once", LANES["plain"]), models)}
+    assert lines["Logits of the widest pass"].explanation.startswith("1 token in the pass × ")
 
 
 def test_other_models_than_the_record_s_are_refused(models: sd.Models) -> None:

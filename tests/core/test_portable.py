@@ -75,12 +75,12 @@ def settings(**choices: Any) -> sd.Settings:
 
 
 def code(wanted: sd.Settings) -> str:
-    return portable.transformers_code(wanted, TARGET, DRAFT, layers=12)
+    return portable.transformers_code(wanted, TARGET, DRAFT, layers=12, prompt=PROMPT)
 
 
 def run(text: str) -> list[int]:
-    """Execute what a visitor copies, word for word, and give the new tokens."""
-    space: dict[str, Any] = {"prompt": PROMPT}
+    """Execute what a visitor copies, word for word and with nothing defined before it, and give the new tokens."""
+    space: dict[str, Any] = {}
     with redirect_stdout(io.StringIO()):
         exec(compile(text, "copied", "exec"), space)
     return space["output"][0, space["inputs"]["input_ids"].shape[1] :].tolist()
@@ -102,8 +102,8 @@ def test_the_copied_code_runs_with_a_draft_of_another_tokenizer(
     tokenizer().save_pretrained(tmp_path)
     wanted = settings(proposer=proposer, draft_length=3)
     plain = sd.decode(models, PROMPT, settings(proposer="none")).token_ids
-    assert run(portable.transformers_code(wanted, TARGET, str(tmp_path))) == plain
-    sampled = portable.transformers_code(wanted.but(temperature=0.7), TARGET, str(tmp_path))
+    assert run(portable.transformers_code(wanted, TARGET, str(tmp_path), prompt=PROMPT)) == plain
+    sampled = portable.transformers_code(wanted.but(temperature=0.7), TARGET, str(tmp_path), prompt=PROMPT)
     assert 0 < len(run(sampled)) <= LENGTH  # drawn, so that it may end early
     assert ("# Not here: Drafting by text" in sampled) == (proposer == "text-draft")
 
@@ -335,9 +335,9 @@ def test_lm_studio_gets_python_that_asks_for_what_the_lane_is(monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "lmstudio", fake)
     wanted = settings(draft_length=3, length_policy="confidence", length_options={"threshold": 0.2})
     for chat, prompt in ((None, "p"), (sd.Chat("x", "Be brief."), ["Be brief.", "p"])):
-        text = servers.lm_studio_code(wanted, "org/target", "org/draft", chat)
+        text = servers.lm_studio_code(wanted, "org/target", "org/draft", chat, "p")
         with redirect_stdout(io.StringIO()):
-            exec(compile(text, "copied", "exec"), {"prompt": "p"})
+            exec(compile(text, "copied", "exec"), {})
         name, (said, config) = asked[-2:]
         assert (name, said) == ("org/target", prompt)
         assert (config["draftModel"], config["speculativeDecodingNumDraftTokensExact"]) == ("org/draft", 3)

@@ -13,7 +13,6 @@ FILE_LINES = 350
 FIGURE = "one figure: its traces, then its layout, read from top to bottom"
 FUNCTIONS = {
     "app/charts/budget.py:time_budget": FIGURE,
-    "app/charts/difference.py:difference_strip": FIGURE,
     "app/charts/matrix.py:comparison_matrix": FIGURE,
     "app/charts/timeline.py:round_timeline": FIGURE,
     "app/charts/whatif.py:clocks": FIGURE,
