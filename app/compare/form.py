@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.choosing import controls, lane_state, options
+from app.choosing import controls, lane_state, more, options
 from app.lanes import lane as core
 from app.lanes import links
 from app.lanes.lane import LETTERS, Lane
@@ -63,7 +63,7 @@ def draw(missing: Mapping[str, str | None]) -> None:
             )  # fmt: skip
             st.number_input(
                 "Memory for a round, MB (0: no limit)", float(links.MEMORY.low), float(links.MEMORY.high), step=1.0,
-                key=lane_state.key("memory", name), persist_state="page",
+                key=lane_state.key("memory", name), persist_state="page", help=more.MEMORY_WORDS,
             )  # fmt: skip
     state.lanes[name] = lane_state.read(name, lane)
 
@@ -76,7 +76,8 @@ def take() -> None:
 
 
 def close() -> None:
-    """Close the form; its values are the lane's."""
+    """Close the form; its values are the lane's, and the race is shown."""
+    state.tab = "Race"
     take()
     state.editing = None
 

@@ -46,7 +46,7 @@ def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
             return
         st.caption(
             f"{count(len(found.spots), 'token')} that one of them guessed and the other did not "
-            f"(✓ accepted, ✗ rejected, {NO_GUESS} not guessed). Each opens the player there."
+            f"(✓ accepted, ✗ rejected, {NO_GUESS} not guessed, as bonus tokens are not). Each opens the player there."
         )
         with st.container(horizontal=True, gap="xsmall"):
             for spot in found.spots[:MOST_SPOTS]:
@@ -67,6 +67,13 @@ def none_alone(found: Differences) -> str:
     )
 
 
+def signs(token: str) -> str:
+    """A token on one line with the player's signs for line breaks, tabs and spaces; that before a word is left out."""
+    text = token.replace("\n", "⏎").replace("\t", "⇥")
+    words = text.strip(" ")
+    return words if words and text == f" {words}" else text.replace(" ", "␣") if words != text else text
+
+
 def _spot(shown: Run, spot: Spot, letters: tuple[str, str], lead: int) -> None:
     """A button that opens the player at the place, with lane `lead`, the second of the two, leading."""
     outcomes = " ".join(
@@ -78,7 +85,7 @@ def _spot(shown: Run, spot: Spot, letters: tuple[str, str], lead: int) -> None:
         if guess is not None
     ]
     st.button(
-        f"{spot.position + 1} “{plain(spot.token.strip() or repr(spot.token)[1:-1])}” {outcomes}",
+        f"{spot.position + 1} “{plain(signs(spot.token))}” {outcomes}",
         key=f"spot-{spot.position}",
         help=plain("; ".join(guessed)),
         on_click=_open,

@@ -114,7 +114,7 @@ def advice(run: Run) -> None:
             "No recommendation: no two eligible lanes (lossless, with drafting counted) wrote enough to be "
             "compared."
             if rows(run)
-            else "No recommendation yet. The 95 % intervals in the Race tab are from the scatter of the rounds within "
+            else "No recommendation yet. What the Race tab says is from the scatter of the rounds within "
             "this one run; another run may be faster or slower as a whole. Repeat it to see how much."
         )
         return

@@ -15,6 +15,7 @@ from app.running.why import Why
 from app.running.why import html as html_of_why
 from app.text import plain
 from app.ui import presenter, quirks, reveal, tables
+from app.ui.state import State
 from specdec_core.analysis.diagnosis import why
 from specdec_core.analysis.memory import Line
 from specdec_core.errors import SpecdecError
@@ -50,7 +51,9 @@ def show(run: Flow) -> None:
     }
     st.html(quirks.css(STYLE))
     names = ["Race", *further]
-    tabs = dict(zip(names, st.tabs(names, key="tab", on_change="rerun", bind="query-params"), strict=True))
+    tabs = dict(
+        zip(names, st.tabs(names, key=State.tab.key, on_change="rerun", bind="query-params"), strict=True)
+    )
     numbers = [] if active else sorted(shown.ends)
     traces = [shown.traces[number] for number in numbers]
     ready = bool(traces) and 0 in numbers

@@ -73,9 +73,10 @@ def table(
     times = [timing(trace, repeats, number) for number, trace in zip(numbers, traces, strict=True)]
     rows = [
         Row("speedup", "Measured speedup", "measured", "Time per token of plain decoding over that of the lane, both "
-            "taken on this machine in the same run. Prefill and recording are left out. The 95 % interval in the Race "
-            "tab is from the scatter of the rounds within this one run; how far runs differ, only repeats show. After "
-            "repeats it is the geometric mean over them, each turn against plain decoding in the same turn.",
+            "taken on this machine in the same run. Prefill and recording are left out. A 95 % interval in the Race "
+            "tab, shown where no winner is clear, is from the scatter of the rounds within this one run; how far runs "
+            "differ, only repeats show. After repeats it is the geometric mean over them, each turn against "
+            "plain decoding in the same turn.",
             [_speedup(plain, trace, lane, number, repeats, found)
              for number, trace, lane, found in zip(numbers, traces, lanes, loops, strict=True)]),
         Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time. After repeats "
@@ -178,7 +179,7 @@ def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int]) -> 
 STYLE = """
 .sd-scroll{overflow-x:auto;max-width:100%;background:
 linear-gradient(to left,var(--page) 50%,transparent) right/3rem 100% no-repeat local,
-linear-gradient(to left,color-mix(in srgb,currentColor 30%,transparent),transparent) right/1.1rem 100% no-repeat scroll}
+linear-gradient(to left,color-mix(in srgb,currentColor 20%,transparent),transparent) right/1.1rem 100% no-repeat scroll}
 .sd-table{border-collapse:separate;border-spacing:0;width:100%;font-variant-numeric:tabular-nums;font-size:.95rem}
 .sd-table th,.sd-table td{padding:.5rem .75rem;text-align:left;vertical-align:top;
 border-bottom:1px solid color-mix(in srgb,currentColor 16%,transparent);min-width:8.5rem}

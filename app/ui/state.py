@@ -136,6 +136,7 @@ class State:
     repeat = Widget(lambda: False)  # whether a comparison is to be repeated
     sweep_start = Widget(lambda: False)  # whether the sweep's start was pressed
     ready_made = _text()  # the comparison chosen from the menu
+    tab = _text()  # below the lanes of a comparison
 
     # How a page was opened
     state_of = Kept(lambda: "")  # the page whose settings the session holds

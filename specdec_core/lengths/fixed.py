@@ -16,8 +16,8 @@ class FixedLength(LengthPolicy):
     name = "fixed"
     title = "Fixed γ"
     summary = (
-        "Drafts γ tokens in every round, however confident the draft is. It wastes time where guesses fail early, and "
-        "stops too soon where more would have been accepted."
+        "Drafts γ tokens in every round (a tree its own number), however confident the draft is. It wastes time where "
+        "guesses fail early, and stops too soon where more would have been accepted."
     )
 
     def length(self, context: Context) -> int:

@@ -45,7 +45,7 @@ class PromptLookup(Proposer):
             3,
             ge=1,
             le=16,
-            description="The longest sequence that is looked up, in tokens; 1 is word pairs.",
+            description="The longest sequence that is looked up, in tokens; 1 looks up the last token alone.",
         )
         match: Literal["longest", "first", "last", "most-frequent"] = Field(
             "longest",

@@ -81,6 +81,9 @@ def test_lanes_are_built_raced_read_off_and_come_back(open_page: Open) -> None:
     expect(page.locator(".st-key-lane-D")).to_contain_text("Lookahead")
     expect(page.locator(".sd-table")).to_be_visible()
     assert [column(page.locator(".sd-table"), lane) for lane in range(4)] == before
+    run(page)
+    expect(page.get_by_text("Why faster, why slower?")).to_be_visible(timeout=LONG_S)
+    expect(page.locator(".sd-table")).to_have_count(0)  # the race is shown, not the tab that was read before
 
 
 def test_a_place_where_lanes_part_opens_in_the_player_and_brings_it_into_view(open_page: Open) -> None:

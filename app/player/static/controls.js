@@ -52,13 +52,14 @@ export function createControls(on) {
   slider.oninput = () => on.scrub(Number(slider.value));
   speed.onchange = () => on.speed(Number(speed.value));
 
-  let hinted = -1; // the stop at which a hint is shown
+  let hinted = ""; // where a hint is shown: the lane and the stop
+  let here = "";
   return {
     root,
     /** @param {string} text why the cursor is where it is, until it moves */
     hint(text) {
       setText(pace, text);
-      hinted = Number(slider.value);
+      hinted = here;
     },
     /**
      * @param {View} view
@@ -67,9 +68,10 @@ export function createControls(on) {
      */
     show(view, rounds, early) {
       const { stop, last, begun } = view;
-      if (hinted >= 0 && hinted !== stop) {
+      here = `${view.lead} ${stop}`;
+      if (hinted && hinted !== here) {
         setText(pace, "");
-        hinted = -1;
+        hinted = "";
       }
       if (slider.max !== String(last)) slider.max = String(last);
       if (slider.value !== String(stop)) slider.value = String(stop);

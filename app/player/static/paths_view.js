@@ -5,7 +5,7 @@
  * @import { Scene } from "./proposer_view.js"
  */
 
-import { el } from "./dom.js";
+import { el, present } from "./dom.js";
 import { list, number } from "./model.js";
 import { wasRead } from "./slots.js";
 import { flat, MARK, prob, quote, VERDICT } from "./text.js";
@@ -44,17 +44,16 @@ export function drawPaths(scene) {
   const found = pathsOf(scene);
   if (!found.length) return [];
   const { view, round } = scene;
-  const rows = found.slice(0, MOST).map(({ item, path, chance }) => {
+  const rows = found.slice(0, MOST).flatMap(({ item, path, chance }, at) => {
     const bar = el("i", { class: "path-bar" });
     bar.style.setProperty("--share", `${100 * Math.min(Math.max(chance, 0), 1)}%`);
-    return el(
+    const first = at > 0 && !wasRead(item) && wasRead(found[at - 1].item);
+    return present([first ? el("li", { class: "path-unsent hint" }, W.pathsUnsent) : null, el(
       "li", { class: wasRead(item) ? "path-row" : "path-row unsent", "data-node": item.node },
       el("span", { class: "phrase" }, ...path.map(token)), bar, el("span", { class: "path-number" }, prob(chance)),
-    );
+    )]);
   });
-  const heads = el("p", { class: "path-heads hint" }, el("span", {}, W.pathsBy), el("span", {}, W.pathsUnsent));
-  heads.lastElementChild?.toggleAttribute("hidden", found.every(({ item }) => wasRead(item)));
-  return [heads, el("ol", { class: "paths", "aria-label": W.pathsBy, "data-round": round.index, "data-lane": view.lead }, ...rows)];
+  return [el("p", { class: "hint" }, W.pathsBy), el("ol", { class: "paths", "aria-label": W.pathsBy, "data-round": round.index, "data-lane": view.lead }, ...rows)];
 }
 
 /**

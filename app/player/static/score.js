@@ -94,11 +94,11 @@ export function createScore() {
         const verdict = String(item.dataset.verdict);
         if (RARE.has(verdict)) item.hidden = !rare.has(verdict);
       }
-      const bent = head?.lossy ? head : lanes.find((lane) => lane.lossy); // the headline's own rule before the others'
-      lossy.hidden = !bent;
-      if (bent) setText(sure(lossy.lastChild), T.lossy(data.rules?.[bent.rule]?.title ?? bent.rule));
+      const bent = [...new Set(lanes.filter((lane) => lane.lossy).map((lane) => lane.rule))];
+      lossy.hidden = !bent.length;
+      if (bent.length) setText(sure(lossy.lastChild), T.lossy(bent.map((rule) => data.rules?.[rule]?.title ?? rule)));
       const temperature = Math.max(0, ...lanes.map((lane) => lane.temperature));
-      random.hidden = !(compared && temperature > 0 && !bent);
+      random.hidden = !(compared && temperature > 0 && !bent.length);
       if (!random.hidden) setText(random, T.random(temperature));
     },
   };

@@ -114,7 +114,7 @@ export const T = {
     `Temperature ${temperature}: tokens are drawn at random, so lanes may write different texts.`,
 
   lossyMark: "lossy",
-  lossy: (/** @type {string} */ title) => ` The rule “${title}” changes the target's distribution, so this is no longer the text that the target alone would write.`,
+  lossy: (/** @type {string[]} */ titles) => ` The ${titles.length > 1 ? "rules" : "rule"} ${titles.map((title) => `“${title}”`).join(", ")} ${titles.length > 1 ? "change" : "changes"} the target's distribution: under ${titles.length > 1 ? "them" : "it"}, the text is no longer the one that the target alone would write.`,
 
   /** @type {Record<string, string|undefined>} */
   provenance: { measured: "measured", recorded: "recorded" },
@@ -149,8 +149,8 @@ export const T = {
   keysTitle: "Keys",
   wordsTitle: "Figures",
   words: [
-    ["p", "how likely the target finds a token at its place"],
-    ["q", "how likely the draft found it when it guessed it"],
+    ["p", "how likely the target finds a token at its place; at temperature 0 as the model itself gives it, else after temperature and cut-offs"],
+    ["q", "how likely the draft found it when it guessed it; likewise"],
     ["γ", "how many tokens are guessed in a round"],
   ],
   signsTitle: "Signs in tokens",
@@ -158,6 +158,8 @@ export const T = {
     ["␣ ⏎ ⇥", "a space, a line break, a tab"],
     ["⟨0xF0⟩ ◌", "a byte, a part of a character"],
     ["∎", "the end of the text"],
+    ["shaded", "the tokens of the round that is shown"],
+    ["framed", "the token whose odds are shown"],
   ],
   marksTitle: "Marks",
   keys: [

@@ -72,6 +72,7 @@ export const O = {
   views: "Which probabilities",
   target: "target's p",
   draft: "draft's q",
+  certain: "q, 1 for a fixed guess",
   token: "token",
   sharedBy: (/** @type {number} */ value) => `shared ${prob(value)}`,
   sharedAtMost: (/** @type {number} */ value) => `shared at most ${prob(value).replace("< ", "")}`,

@@ -30,7 +30,7 @@ export const W = {
   eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => levels === null && !nodes ? "The head guessed nothing in this round." : `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest("it", shown)}`,
   mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => levels === null && !nodes ? "The modules guessed nothing in this round." : `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest("they", shown)}`,
   pathsBy: "Guesses by the product of q along their path",
-  pathsUnsent: "striped: not sent",
+  pathsUnsent: "Not sent to the target:",
   parallel: (/** @type {number|null} */ read, /** @type {number|null} */ masks, /** @type {number} */ nodes) => {
     if (!nodes) return "The draft proposed nothing.";
     const what = read === null || masks === null ? "" : ` over ${count(read - masks, "token")} of the text and ${count(masks, "mask token")}`;

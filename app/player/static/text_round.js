@@ -88,7 +88,7 @@ export function sentenceOf(lane, round) {
     : `guessed ${count(drafted, "token")}${source}, of which the target read ${read}`;
   const parts = [`${whoIn(lane)} ${made}; ${drafted === read ? "the target" : "it"} accepted ${kept}`];
   if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
-  else if (rejected.length) parts.push(`rejected ${rejected.length}`);
+  else if (rejected.length) parts.push(`rejected ${rejected.length} of them`);
   const alike = own && rejected.length === 1 && rejected[0].text.trim() === own.name.trim(); // told apart by spaces alone
   if (alike) parts[parts.length - 1] = own.source === "bonus" ? "rejected one" : `rejected ${spaced(rejected[0].text)}`; // a bonus stands at another place
   const [cut, unreached] = [of("cut").length, of("unreached").length];

@@ -91,7 +91,7 @@ export const W = {
   kvKept: (/** @type {number} */ before, /** @type {number} */ after, /** @type {number} */ width, /** @type {number[]} */ kept, /** @type {boolean} */ moved, /** @type {string} */ pending, /** @type {string} */ source, /** @type {boolean} */ ends) =>
     `${kept.length} of ${count(width, "row")} ${kept.length === 1 ? "stays" : "stay"}: ${kept.length > 12 ? "the path" : `slot${kept.length > 1 ? "s" : ""} ${kept.join(", ")}`}`
     + `${moved ? `, compacted to ${before}–${after - 1}` : `, already in place`}. Cache ${before} → ${after} rows. `
-    + `${pending} (${source}) has no row${ends ? ", hence the “?”, and needs none: the text ends with it" : ` yet, hence the “?”: it is the next root, written to slot ${after} by the next pass`}. So there is one row fewer than committed tokens: ${after} = ${after + 1} − 1.`,
+    + `${pending} (${source}) has no row${ends ? ", hence the “?”, and needs none: the text ends with it" : ` yet, hence the “?”: it is the next root, written to slot ${after} by the next pass`}. So there is one row fewer than committed tokens, prompt included: ${after} = ${after + 1} − 1.`,
   kvOdd: (/** @type {number} */ before, /** @type {number|null} */ after, /** @type {number} */ kept, /** @type {number|null} */ committed) =>
     `The record contradicts itself: the cache went from ${before} to ${after ?? "nothing"} rows, its verdicts keep ${kept}${committed === null ? "" : `, and ${committed} tokens need ${committed - 1}`}.`,
 };

@@ -134,7 +134,7 @@ export const T = {
   random: (temperature) => `Temperatur ${temperature}: Tokens werden zufällig gezogen, Spuren können also verschiedene Texte schreiben.`,
 
   lossyMark: "verlustbehaftet",
-  lossy: (title) => ` Die Regel „${title}“ ändert die Verteilung des Zielmodells; das ist also nicht mehr der Text, den das Zielmodell allein schriebe.`,
+  lossy: (titles) => ` Die ${titles.length > 1 ? "Regeln" : "Regel"} ${titles.map((title) => `„${title}“`).join(", ")} ${titles.length > 1 ? "ändern" : "ändert"} die Verteilung des Zielmodells: Unter ${titles.length > 1 ? "ihnen" : "ihr"} ist der Text nicht mehr der, den das Zielmodell allein schriebe.`,
 
   provenance: { measured: "gemessen", recorded: "aufgezeichnet" },
 
@@ -165,8 +165,8 @@ export const T = {
   keysTitle: "Tasten",
   wordsTitle: "Größen",
   words: [
-    ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist"],
-    ["q", "wie wahrscheinlich es für den Draft war, als er es riet"],
+    ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist; bei Temperatur 0 so, wie das Modell selbst es angibt, sonst nach Temperatur und Grenzen"],
+    ["q", "wie wahrscheinlich es für den Draft war, als er es riet; ebenso"],
     ["γ", "wie viele Tokens in einer Runde geraten werden"],
   ],
   signsTitle: "Zeichen in Tokens",
@@ -174,6 +174,8 @@ export const T = {
     ["␣ ⏎ ⇥", "ein Leerzeichen, ein Zeilenumbruch, ein Tabulator"],
     ["⟨0xF0⟩ ◌", "ein Teil eines Schriftzeichens"],
     ["∎", "das Ende des Textes"],
+    ["getönt", "die Tokens der gezeigten Runde"],
+    ["umrahmt", "das Token, dessen Chancen gezeigt sind"],
   ],
   marksTitle: "Zeichen",
   keys: [

@@ -54,6 +54,7 @@ export const O = {
   views: "Welche Wahrscheinlichkeiten",
   target: "p des Zielmodells",
   draft: "q des Drafts",
+  certain: "q, 1 für einen festen Vorschlag",
   token: "Token",
   sharedBy: (value) => `gemeinsam ${prob(value)}`,
   sharedAtMost: (value) => `gemeinsam höchstens ${prob(value).replace("< ", "")}`,

@@ -34,7 +34,7 @@ export const W = {
   eagle: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde riet der Kopf nichts." : `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("er", shown)}`,
   mtp: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde rieten die Vorhersageschichten nichts." : `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("sie", shown)}`,
   pathsBy: "Vorschläge nach dem Produkt der q auf ihrem Pfad",
-  pathsUnsent: "gestreift: nicht gesendet",
+  pathsUnsent: "Nicht an das Zielmodell gesendet:",
   parallel: (read, masks, nodes) => {
     if (!nodes) return "Der Draft schlug nichts vor.";
     const what = read === null || masks === null ? "" : ` über ${tokens(read - masks)} des Textes und ${count(masks, "Masken-Token", "Masken-Tokens")}`;

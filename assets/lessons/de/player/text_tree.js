@@ -88,7 +88,7 @@ export const W = {
   kvKept: (before, after, width, kept, moved, pending, source, ends) =>
     `Von ${count(width, "Zeile", "Zeilen")} ${kept.length === 1 ? "bleibt" : "bleiben"} ${kept.length}: ${kept.length > 12 ? "der Pfad" : `Slot${kept.length > 1 ? "s" : ""} ${kept.join(", ")}`}`
     + `${moved ? `, zusammengerückt auf ${before}–${after - 1}` : ", schon an ihrem Platz"}. Cache ${before} → ${after} Zeilen. `
-    + `${pending} (${source}) hat ${ends ? "keine Zeile, daher das „?“, und braucht keine: Mit ihm endet der Text" : `noch keine Zeile, daher das „?“: Es ist die nächste Wurzel, die der nächste Durchlauf in Slot ${after} schreibt`}. Es gibt also eine Zeile weniger als übernommene Tokens: ${after} = ${after + 1} − 1.`,
+    + `${pending} (${source}) hat ${ends ? "keine Zeile, daher das „?“, und braucht keine: Mit ihm endet der Text" : `noch keine Zeile, daher das „?“: Es ist die nächste Wurzel, die der nächste Durchlauf in Slot ${after} schreibt`}. Es gibt also eine Zeile weniger als übernommene Tokens, den Prompt mitgezählt: ${after} = ${after + 1} − 1.`,
   kvOdd: (before, after, kept, committed) =>
     `Die Aufzeichnung widerspricht sich: Der Cache ging von ${before} auf ${after ?? "keine"} Zeilen, ihre Urteile behalten ${kept}${committed === null ? "" : `, und ${committed} Tokens brauchen ${committed - 1}`}.`,
 };
