@@ -20,7 +20,9 @@ from specdec_core.settings import Settings
 
 from . import controls, model_picker, options
 
-MEMORY_WORDS = "Wide trees need memory for keys, values and probabilities. What exceeds this is left out; 0 sets no limit."
+MEMORY_WORDS = (
+    "Wide trees need memory for keys, values and probabilities. What exceeds this is left out; 0: no limit."
+)
 STOPS = (r"\n\n", r"\n")
 WIDE = """
 :--popover:has(.st-key-more-settings) { width: min(72rem, calc(100vw - 2rem)) !important; max-width: none !important; }

@@ -340,7 +340,7 @@ def test_an_unreached_guess_says_what_kept_it_from_being_judged(
             parts = re.fullmatch("It was never judged(?:: |, and )" + "‘(.*)’".join(pieces), said)
             assert parts, (said, why)
             for part, name in zip(parts.groups(), names, strict=True):
-                assert part.strip("\xa0␣ ") == name.strip(" ") or "\n" in name
+                assert part.strip("\xa0\u200a␣ ") == name.strip(" ") or "\n" in name
             found.add(why)
     assert len(found) >= (1 if proposer == "draft-model" else 3), found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -339,3 +340,23 @@ def test_what_is_drawn_below_a_resting_pointer_is_not_lit(page: Page, server: Se
     expect(page.locator(".lit")).to_have_count(0)
     page.mouse.move(box["x"] + 22, box["y"] + 10)
     expect(chip).to_have_class(re.compile(r"\blit\b"))
+
+
+@pytest.mark.parametrize("width", [1440, 1100])
+def test_a_long_word_gets_the_room_that_short_ones_leave(page: Page, server: Server, width: int) -> None:
+    """Catches: "phenome…" in a tree with a third of its box empty, and columns that move when the target's token comes."""
+    page.set_viewport_size({"width": width, "height": 900})
+    record = json.loads(spec_trace().to_json())
+    first = record["rounds"][0]["nodes"]["token"][0]
+    record["texts"][str(first)] = " phenomenon"
+    server.files["/traces/spec.json"] = json.dumps(record)
+    open_player(page, cursor={"round": 1, "node": None})
+    word = page.locator(".tree [data-node='0'] .chip-text")
+    assert word.evaluate("word => word.textContent === ' phenomenon' && word.scrollWidth <= word.clientWidth")
+    chips = ".tree .chip:not(.ghost)"
+    places = "all => all.map(chip => [chip.getBoundingClientRect().left, chip.getBoundingClientRect().right])"
+    whole = page.locator(chips).evaluate_all(places)
+    for (_, right), (left, _) in pairwise(whole):
+        assert right < left
+    page.keyboard.press("ArrowLeft")
+    assert page.locator(chips).evaluate_all(places) == whole

@@ -11,7 +11,7 @@ import { sure } from "./sure.js";
  * @typedef {number|"own"} Key a node's number, or the token that the target adds at the end
  * @typedef {{node: Key, parent: number}} Item `parent` −1 is the root
  * @typedef {"ArrowLeft"|"ArrowRight"|"ArrowUp"|"ArrowDown"} Arrow
- * @typedef {{column: number, row: number}} Place
+ * @typedef {{column: number, row: number, wide?: number}} Place `wide` in columns, 1 without it
  * @typedef {{places: Map<Key, Place>, columns: number, rows: number}} Layout `columns` and `rows` count the root's too
  */
 

@@ -14,7 +14,7 @@ import { OWN } from "./tree.js";
 
 export const CHIP = 0.82; // of a column; the rest is for the lines
 const END = 0.14;
-const LONG = 8; // characters; a longer word is set closer
+export const LONG = 8; // characters; a longer word is set closer
 
 /**
  * @typedef {{text: string, verdict: Seen|Source, above: string, depth: number, p: number|null, q: number|null, rank: number|null,
@@ -90,7 +90,7 @@ function percent(value) {
 export function curve(layout, item) {
   const from = sure(layout.places.get(item.parent));
   const to = sure(layout.places.get(item.node));
-  const [x, y, right, low] = [from.column + CHIP, from.row + 0.5, to.column, to.row + 0.5];
+  const [x, y, right, low] = [from.column + (from.wide ?? 1) - 1 + CHIP, from.row + 0.5, to.column, to.row + 0.5];
   if (right < x) return `M${x.toFixed(3)} ${y}h${END}M${right - END} ${low}h${END}`;
   const middle = ((x + right) / 2).toFixed(3);
   return `M${x.toFixed(3)} ${y}C${middle} ${y} ${middle} ${low} ${right} ${low}`;

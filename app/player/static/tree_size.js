@@ -1,6 +1,9 @@
 /** How large a tree is drawn in the room it has: numbers alone. */
 
-/** @import { Layout } from "./tree.js" */
+/** @import { Key, Layout } from "./tree.js" */
+
+import { OWN } from "./tree.js";
+import { CHIP, LONG } from "./tree_node.js";
 
 /**
  * @typedef {"auto"|"fit"|number} Wish the viewer's; a number is a factor
@@ -16,6 +19,7 @@ const LEAST = { column: 34, row: 15 };
 const WORD = { column: 104, row: 20 }; // room for a word of seven letters
 const SHORT = 84; // px: a chain with narrower columns cuts common words and is folded into lines
 const PHONE = 480; // px: a box this narrow is scrolled with a finger anyway, so every node keeps its word
+const WORDS = { wide: 7.9, close: 6.9, edge: 33 }; // px: a character, one of a long word, a node's edges and mark
 const PAIRED = 3; // rows; a tree with more leaves room for the odds below it
 const TALL = 400; // px of height within which a tree is shown with all its numbers
 const FLAT = 26; // px, a row of a tree that is taller
@@ -54,6 +58,43 @@ export function sizeOf(wish, room, layout) {
  */
 export function fitting(layout, { height, scale }) {
   return (height - 6) / layout.rows >= LEAST.row * scale ? layout : { ...layout, rows: layout.least };
+}
+
+/**
+ * A layout whose columns are as wide as their words want, if all of them fit; else as it is. The target's own token does
+ * not count: a tree must not move when it comes.
+ * @template {Layout} Of
+ * @param {Of} layout
+ * @param {[Key, string][]} words of each node, as they are shown
+ * @param {number} column px at the page's usual type
+ * @returns {Of}
+ */
+export function widened(layout, words, column) {
+  /** @type {number[]} */
+  const longest = Array(layout.columns).fill(0);
+  for (const [node, word] of words) {
+    const place = layout.places.get(node);
+    if (place && node !== OWN) longest[place.column] = Math.max(longest[place.column], word.length);
+  }
+  /** @param {number} least characters that each column has room for */
+  const widths = (least) => longest.map((length) => pixels(Math.max(length, least)) / column);
+  /** @param {number[]} given */
+  const leftOf = (given) => layout.columns - given.reduce((sum, one) => sum + one + 1 - CHIP, 0);
+  const wanted = [LONG, LONG - 1, LONG - 2].map(widths).find((each) => leftOf(each) >= 0);
+  if (!wanted || Math.max(...wanted) <= CHIP) return layout;
+  const left = leftOf(wanted);
+  const wide = wanted.map((one) => one + 1 - CHIP + left / layout.columns);
+  const starts = wide.map((_, at) => wide.slice(0, at).reduce((sum, one) => sum + one, 0));
+  const places = new Map([...layout.places].map(([node, { column: at, row }]) => [node, { column: starts[at], row, wide: wide[at] }]));
+  return { ...layout, places };
+}
+
+/**
+ * About how many pixels a node needs for a word of so many characters.
+ * @param {number} length
+ */
+function pixels(length) {
+  return length * (length > LONG ? WORDS.close : WORDS.wide) + WORDS.edge;
 }
 
 /**

@@ -6,7 +6,7 @@
 /**
  * @import { Lane, Round } from "./model.js"
  * @import { View } from "./state.js"
- * @import { Key } from "./tree.js"
+ * @import { Key, Place } from "./tree.js"
  * @import { Room, Wish } from "./tree_size.js"
  */
 
@@ -22,7 +22,7 @@ import { beside, folded, isChain, keyOf, OWN, ROOT, roomyLayout } from "./tree.j
 import { factsOf, FOLDED_FROM, itemsOf } from "./tree_facts.js";
 import { createLines } from "./tree_lines.js";
 import { CHIP, createLegend, curve, makeNode, paintNode } from "./tree_node.js";
-import { acrossOf, detailOf, fitting, FULL, into, sizeOf } from "./tree_size.js";
+import { acrossOf, detailOf, fitting, FULL, into, sizeOf, widened } from "./tree_size.js";
 import { createZoom } from "./zoom.js";
 
 /** @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape what determines the layout */
@@ -115,8 +115,7 @@ export function createTree() {
   /** The available room, and the size of the page's type. */
   function look() {
     const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
-    const height = parseFloat(getComputedStyle(box).maxHeight) - EDGES;
-    room = { width: box.clientWidth, height, scale };
+    room = { width: box.clientWidth, height: parseFloat(getComputedStyle(box).maxHeight) - EDGES, scale };
   }
 
   /**
@@ -159,7 +158,8 @@ export function createTree() {
   /** Lay the nodes out in the room there is. */
   function arrange() {
     const across = isChain(items) ? acrossOf(wish, room, items.filter(({ node }) => node !== OWN).length) : null;
-    layout = across === null ? fitting(straight, room) : folded(items, across);
+    const plain = fitting(straight, room);
+    layout = across !== null ? folded(items, across) : widened(plain, [[ROOT, stem.lastChild?.textContent ?? ""], ...items.map(({ node, item }) => /** @type {[Key, string]} */ ([node, flat(item?.text ?? "")]))], sizeOf(wish, room, plain).column / room.scale);
     for (const item of items) {
       const node = sure(nodes.get(item.node));
       write(node, "curve", curve(layout, item), (value) => node.line.setAttribute("d", value));
@@ -216,12 +216,12 @@ export function createTree() {
     if (shown?.current) showRoute(shown.current);
     const { column, row } = current();
     const detail = detailOf({ column, row }, room.scale);
-    const size = `inline-size: ${(1 - GAP) * column}px; block-size: ${row - (detail === "full" ? 5 : 3)}px`;
+    const size = (/** @type {Place|undefined} */ place) => `inline-size: ${((place?.wide ?? 1) - GAP) * column}px; block-size: ${row - (detail === "full" ? 5 : 3)}px`;
     write(drawn, "detail", detail, (value) => (box.dataset.detail = value));
-    write(drawn, "stem", size, (value) => (stem.style.cssText = value));
+    write(drawn, "stem", size(layout.places.get(ROOT)), (value) => (stem.style.cssText = value));
     for (const item of items) {
       const [node, place] = [sure(nodes.get(item.node)), sure(layout.places.get(item.node))];
-      const where = `left: ${place.column * column}px; top: ${place.row * row + 2}px; ${size}`;
+      const where = `left: ${place.column * column}px; top: ${place.row * row + 2}px; ${size(place)}`;
       write(node, "place", where, (value) => (node.seat.style.cssText = value));
     }
     const [wide, high] = [layout.columns * column, layout.rows * row];
