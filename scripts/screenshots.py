@@ -41,7 +41,7 @@ def compare(page: Page, url: str) -> None:
     """The usual lanes on one prompt."""
     page.goto(f"{url}/compare")
     _run(page)
-    page.locator(".lanes.many .ended:not(:empty)").last.wait_for(timeout=LONG_MS)
+    page.locator(".lanes.many .ended:not(:empty)").last.wait_for(state="attached", timeout=LONG_MS)
 
 
 def course(page: Page, url: str) -> None:

@@ -344,7 +344,7 @@ def test_what_is_drawn_below_a_resting_pointer_is_not_lit(page: Page, server: Se
 
 @pytest.mark.parametrize("width", [1440, 1100])
 def test_a_long_word_gets_the_room_that_short_ones_leave(page: Page, server: Server, width: int) -> None:
-    """Catches: "phenome…" in a tree with a third of its box empty, and columns that move when the target's token comes."""
+    """Catches: "phenome…" beside a third of the box empty, and columns that move when the target's token comes."""
     page.set_viewport_size({"width": width, "height": 900})
     record = json.loads(spec_trace().to_json())
     first = record["rounds"][0]["nodes"]["token"][0]
