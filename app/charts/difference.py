@@ -41,7 +41,7 @@ def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance:
     ]
     length = max(ends[1:], default=ends[0] if ends else 0)
     if not length:
-        said = "The lanes' texts have no recorded token in common, so there is nothing to compare."
+        said = "No other lane's text begins like the first lane's, so there is nothing to compare."
         return Chart(empty(said), TITLE, provenance, said)
     marks = [
         [*found[: min(end, length)], *_parted(trace, at, end, length)]

@@ -58,4 +58,9 @@ def tokens_per_pass(traces: Sequence[Trace], labels: Sequence[str], provenance: 
     figure.update_yaxes(rangemode="tozero", tickformat=".0%")
     figure.update_xaxes(range=[0.4, most + 0.6], dtick=max(1, -(-most // 8)))
     figure.update_layout(bargap=0.15)
-    return Chart(figure, TITLE, provenance, "Tokens per target pass. " + " ".join(sentences))
+    return Chart(
+        figure,
+        TITLE,
+        f"{provenance} · dotted line: the mean, τ",
+        "Tokens per target pass. " + " ".join(sentences),
+    )

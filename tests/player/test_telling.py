@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.player.conftest import open_player
-from tests.player.samples import Plan, spec_trace
+from tests.player.conftest import Server, open_player
+from tests.player.samples import Plan, spec_plans, spec_trace
 
 pytestmark = pytest.mark.browser
 
@@ -92,3 +92,25 @@ FASTEST = """async (lanes) => {
 def test_of_several_guessing_lanes_the_fastest_opens(page: Page, lanes: list[Any], lead: int | None) -> None:
     """Catches: a comparison whose first figure is about whichever lane stands last."""
     assert page.evaluate(FASTEST, lanes) == lead
+
+
+def test_the_whole_run_s_figure_is_of_the_lane_that_is_named(page: Page, server: Server) -> None:
+    """Catches: "Measured speedup of D … 1.57× in all", where 1.57× is B's."""
+    server.files["/traces/third.json"] = spec_trace(spec_plans()[:9], ms=14.0).to_json()
+    traces = [
+        {"label": label, "url": f"/traces/{name}.json"}
+        for label, name in (("A", "plain"), ("B", "spec"), ("C", "third"))
+    ]
+    said = []
+    for lead in (1, 2):
+        open_player(page, traces=traces, cursor={"round": None, "node": None, "lead": None}, autoplay=False)
+        page.locator(".lane-lead").nth(lead).click()
+        for key in ("End", "ArrowUp", "ArrowUp", "ArrowUp"):
+            page.keyboard.press(key)
+        expect(page.locator(".speedup-title")).to_contain_text(f"of {'ABC'[lead]} so far")
+        whole = page.locator(".speedup-whole").inner_text()
+        page.keyboard.press("End")
+        expect(page.locator(".speedup-whole")).to_be_hidden()
+        assert whole == f"{page.locator('.speedup-value').inner_text()} in all"
+        said.append(whole)
+    assert said[0] != said[1]

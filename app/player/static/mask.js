@@ -170,7 +170,7 @@ export function createMask() {
     const { kind, node, text, depth } = pass.rows[at];
     const seen = sees(pass.rows, at);
     const [position, slot] = pass.before === null ? [null, null] : [pass.before + depth, pass.before + at];
-    const name = { root: W.root(quote(text), owner.round), node: quote(text), rider: `${quote(text)} (${W.rider})` }[kind];
+    const name = { root: W.rowNamed(quote(text), "root"), node: quote(text), rider: `${quote(text)} (${W.rider})` }[kind];
     setText(row.word, flat(text));
     setText(row.position, position === null ? `+${depth}` : String(position));
     setText(row.slot, slot === null ? `+${at}` : String(slot));

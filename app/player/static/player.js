@@ -238,7 +238,7 @@ export function mount(root, first, api = {}) {
     const opened = wanted.stop === null && !moving ? tellingStop(lanes[leader(lanes, lead)], data.least) : null;
     move(wantedAt(lanes, { ...wanted, lead, stop: wanted.stop ?? (moving ? 0 : (opened ?? Infinity)) }));
     if (opened !== null && opened < lastStop(lanes, cursor.lead)) screen.hint(T.opened(toldBy(lanes[leader(lanes, lead)].rounds[opened - 1])));
-    if (opened !== null || data.provenance === "measured") screen.whole(visible(lanes, whole(cursor, Infinity), data.least).speedup);
+    if (opened !== null || data.provenance === "measured") screen.whole(visible(lanes, whole(cursor, Infinity), data.least).lanes.map((lane) => lane.speedup));
     reporter.forget();
     slow = moving && isNew();
     if (!moving) return;

@@ -24,7 +24,9 @@ export function createScore() {
   const value = el("span", { class: "speedup-value" });
   const words = el("span", { class: "speedup-words" });
   const whole = el("span", { class: "speedup-whole", hidden: true });
-  let inAll = "";
+  /** @type {(number|null)[]} of each lane over its whole run; empty where none is named */
+  let ends = [];
+  let named = -1; // the lane whose figure is shown
   let finished = false; // the figure is the whole run's
   const title = el("span", { class: "speedup-title" });
   const origin = el("span", { class: "provenance" });
@@ -50,18 +52,22 @@ export function createScore() {
   details.addEventListener("focusout", () => {
     details.open = false;
   });
+  const inAll = () => {
+    const ratio = ends[named] ?? null;
+    return finished || ratio === null ? "" : T.inAll(ratio);
+  };
   return {
     root,
     /**
-     * What the whole run gave, beside the figure so far, which would be taken for it.
-     * @param {number|null} ratio
+     * What the whole run gave each lane, beside the figure so far, which would be taken for it.
+     * @param {(number|null)[]} ratios
      */
-    whole(ratio) {
-      inAll = ratio === null ? "" : T.inAll(ratio);
-      setNote(whole, finished ? "" : inAll);
+    whole(ratios) {
+      ends = ratios;
+      setNote(whole, inAll());
     },
     /**
-     * @param {Pick<View, "lanes"|"speedup"|"compared"|"baseline">|null} view null: nothing yet
+     * @param {Pick<View, "lanes"|"speedup"|"compared"|"baseline"|"current">|null} view null: nothing yet
      * @param {Lane[]} lanes
      * @param {Data} data
      */
@@ -72,6 +78,7 @@ export function createScore() {
       speedup.hidden = details.hidden = !compared;
       const over = Boolean(view?.lanes.every((lane) => lane.end !== null)); // else the figures follow the cursor
       finished = over || ratio === null;
+      named = view?.compared ?? -1;
       setText(title, lanes.length > 2 && head ? T.speedupOf(head.label, over) : T.speedup(over));
       setText(value, ratio === null ? T.none : T.times(ratio));
       value.classList.toggle("none", ratio === null);
@@ -83,11 +90,11 @@ export function createScore() {
       const bounded = head && ratio !== null && UNTIMED.has(head.proposer) ? T.bound(said) : over && ratio !== null && ratio > NOISE * most ? T.tooFast(said, most) : said;
       const { repeated, tokens } = shown ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.repeating(bounded, repeated, tokens) : bounded);
-      setNote(whole, finished ? "" : inAll);
+      setNote(whole, inAll());
       const equal = over && sameText(lanes) ? T.sameText : "";
       setText(origin, [T.provenance[data.provenance], data.provenance_note, equal].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
-      const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));
+      const rare = rareIn([...(view?.lanes ?? []).flatMap((lane) => lane.rounds), ...(view?.current ? [view.current] : [])]);
       if (view?.lanes.some((lane) => lane.repeated)) rare.add("again");
       if (view?.lanes.some((lane) => lane.fork)) rare.add("parted");
       for (const item of /** @type {HTMLCollectionOf<HTMLElement>} */ (legend.children)) {

@@ -133,7 +133,7 @@ export function createScreen(on) {
      * @param {number} leading
      */
     setLanes(lanes, leading) {
-      score.whole(null);
+      score.whole([]);
       while (ribbons.length > lanes.length) ribbons.pop()?.root.remove();
       while (ribbons.length < lanes.length) {
         const made = createLane(ribbons.length, on.lead);

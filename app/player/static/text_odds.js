@@ -181,7 +181,7 @@ export const O = {
     }) ?? `The rule compares a probability with ${thresholdAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
   },
   ratio: "The threshold is min(1, p/q): how much of the guess's own bar of q lies under p.",
-  ratioFixed: "The threshold is p: the guess was fixed, so its q is 1.",
+  ratioFixed: "The threshold is p: the guess was fixed, not drawn, so for the rule its q is 1.",
   ratioFixedLater: "The threshold is the guess's share of what is left of p after the guesses rejected before it at this position: it was fixed, so its q is 1.",
   ratioLater: "The threshold is min(1, r/q), where r is what is left of p after the guesses rejected before it at this position.",
   ratioBy: {

@@ -165,7 +165,7 @@ export const T = {
   keysTitle: "Tasten",
   wordsTitle: "Größen",
   words: [
-    ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist; bei Temperatur 0 so, wie das Modell selbst es angibt, sonst nach Temperatur und Grenzen"],
+    ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist; bei Temperatur 0 so, wie das Modell selbst es angibt, sonst nach Temperatur, Strafen und Grenzen"],
     ["q", "wie wahrscheinlich es für den Draft war, als er es riet; ebenso"],
     ["γ", "wie viele Tokens in einer Runde geraten werden"],
   ],
@@ -176,6 +176,7 @@ export const T = {
     ["∎", "das Ende des Textes"],
     ["getönt", "die Tokens der gezeigten Runde"],
     ["umrahmt", "das Token, dessen Chancen gezeigt sind"],
+    ["umringt", "das Token unter dem Zeiger, in jeder Ansicht"],
   ],
   marksTitle: "Zeichen",
   keys: [
@@ -207,7 +208,7 @@ export const T = {
   clockOf: (value) => fixed(value, value < 10 ? 3 : 2),
   ratio: (value) => `${fixed(value, value < 9.995 ? 2 : 1)}×`,
   ratioOf: (label) => `gemessenes Tempo gegenüber ${label}`,
-  timeline: "Die Runden aller Spuren auf den aufgezeichneten Uhren. Der Regler und die Tasten darunter gehen durch dieselben Runden.",
+  timeline: "Die Runden aller Spuren auf den aufgezeichneten Uhren: gestreift der Draft, blau der Durchlauf des Zielmodells, grau das Übrige. Der Regler und die Tasten darunter gehen durch dieselben Runden.",
   aheadKept: "Während des Durchlaufs des Zielmodells vorausgearbeitet; nichts davon ist als verworfen aufgezeichnet.",
   aheadGone: "Während des Durchlaufs des Zielmodells vorausgearbeitet und verworfen: Das Urteil fiel anders aus.",
   timelineKey: { draft: "Draft", verify: "Durchlauf des Zielmodells", other: "sonstige Arbeit", ahead: "währenddessen vorausgearbeitet", gone: "und verworfen" },

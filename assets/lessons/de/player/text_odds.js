@@ -160,7 +160,7 @@ export const O = {
     }) ?? `Die Regel vergleicht eine Wahrscheinlichkeit mit ${thresholdAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
   },
   ratio: "Die Schwelle ist min(1, p/q): wie viel vom q-Balken des Vorschlags unter p liegt.",
-  ratioFixed: "Die Schwelle ist p: Der Vorschlag stand fest, sein q ist also 1.",
+  ratioFixed: "Die Schwelle ist p: Der Vorschlag stand fest und wurde nicht gezogen, für die Regel ist sein q also 1.",
   ratioFixedLater: "Die Schwelle ist sein Anteil an dem, was nach den vor ihm an dieser Position abgelehnten Vorschlägen von p übrig ist: Er stand fest, sein q ist also 1.",
   ratioLater: "Die Schwelle ist min(1, r/q); r ist das, was nach den vor ihm an dieser Position abgelehnten Vorschlägen von p übrig ist.",
   ratioBy: {
