@@ -46,7 +46,8 @@ def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
             return
         st.caption(
             f"{count(len(found.spots), 'token')} that one of them guessed and the other did not "
-            f"(✓ guessed it, ✗ guessed another, {NO_GUESS} not guessed, as bonus tokens are not). Each opens the player there."
+            f"(✓ guessed it, ✗ guessed another, {NO_GUESS} not guessed, as bonus tokens are not). Each opens the "
+            "player there."
         )
         with st.container(horizontal=True, gap="xsmall"):
             for spot in found.spots[:MOST_SPOTS]:
