@@ -113,8 +113,8 @@ def _form(
                 **_range(links.SWEEP_REPEATS),
                 bind="query-params",
                 persist_state="session",
-                help="How many times each prompt is timed in each lane; each time is a cell. Lanes take turns, and each "
-                "turn starts with a different lane.",
+                help="How many times each prompt is timed in each lane; each time is a cell. Lanes take turns, and "
+                "each turn starts with a different lane.",
             )
         with right:
             file = st.file_uploader(
