@@ -26,7 +26,7 @@ export function quote(text) {
   if (text === "") return "a part of a character";
   const named = flat(text);
   const short = (named.length > 40 ? `${named.slice(0, 38)}…` : named).replace(/^ /, "\u00a0");
-  return /^[.,:;'"`]+$/.test(short) ? `‘\u200a${short}\u200a’` : `‘${short}’`; // apart from the marks that look like it
+  return /^[.,:;\u0022\u0027\u0060]+$/.test(short) ? `‘\u200a${short}\u200a’` : `‘${short}’`; // apart from the marks that look like it
 }
 
 /**
