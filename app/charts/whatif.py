@@ -81,7 +81,7 @@ def clocks(
             "orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": "",
             "traceorder": "normal",
         },
-        xaxis={"title": "speedup on the same clock", "range": [0, most], "zeroline": False},
+        xaxis={"title": "speedup over plain decoding on the same machine", "range": [0, most], "zeroline": False},
         # Plotly stacks a group's bars upwards, so the axis is reversed to put the first lane and its first bar on top.
         yaxis={"categoryorder": "array", "categoryarray": names, "autorange": "reversed", "automargin": True},
         hovermode="closest",

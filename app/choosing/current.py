@@ -144,7 +144,7 @@ def news() -> str:
             title = plain(model_picker.usual_title())
             return f":material/hourglass_top: {title} is being prepared; the tiny models run until then."
         if state.ready_now == name():
-            return ":material/check_circle: **Ready now: your next run uses it.**"
+            return f":material/check_circle: **{plain(model_picker.usual_title())} is ready: your next run uses it.**"
     return ""
 
 

@@ -159,12 +159,13 @@ def sentences(
     costs = one.costs
     said = [
         f"At batch {costs.batch} on {profile.label} ({costs.pair}), a target pass over {width} tokens costs "
-        f"{costs.ratio(width):.2f} plain passes"
-        + (f" and a draft pass {costs.cost_ratio:.2f}." if costs.cost_ratio is not None else ".")
+        f"{costs.ratio(width):.2f} plain passes."
     ]
+    drafting = one.draft_s / len(one.rounds) / costs.target(1) if one.rounds else 0.0
     once = measured[lane]
     said.append(
         f"{labels[lane]}: {one.speedup:.2f}× there ({one.kind})"
+        + (f", its drafting {drafting:.2f} of a plain pass each round" if drafting > 0.0 else "")
         + (
             f"; measured: {once:.2f}×"
             if once is not None

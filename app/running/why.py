@@ -13,7 +13,10 @@ from math import floor
 from app.ui.chip import chip
 from specdec_core.analysis.diagnosis import LEAST_LOSS, Diagnosis
 
-HINT = "A round's time in plain rounds; ▼ marks the tokens it commits. A lane is faster where its bar ends before ▼."
+HINT = (
+    "A round's time in plain rounds; ▼ marks the tokens it commits. A lane is faster where its bar ends before ▼. What "
+    "is lost is counted against guesses that cost nothing and are all right."
+)
 LESS = " A negative part took less time than in the plain lane (times differ from pass to pass); it shortens the bar."
 ROOM = 1.04  # the scale ends a little after the largest value
 

@@ -182,7 +182,7 @@ export function mount(root, first, api = {}) {
   function select(selection) {
     cursor = { ...cursor, selection };
     draw();
-    if (selection) screen.reveal(selection.lane);
+    if (selection) screen.reveal(selection.lane); else screen.follow();
     reporter.soon();
   }
 

@@ -20,8 +20,8 @@ function slots(before, width, verb = "are") {
 }
 
 export const W = {
-  treeIs: (/** @type {number} */ nodes, /** @type {number} */ levels) => (nodes ? `${count(nodes, "guess")}${levels > 1 ? `, ${count(levels, "level")} deep` : ""}. ` : ""),
-  treeName: (/** @type {number} */ nodes, /** @type {number} */ levels) => `The proposal: ${count(nodes, "guess")}, ${count(levels, "level")} deep. Arrow keys go to parent, child and neighbours.`,
+  treeIs: (/** @type {number} */ nodes, /** @type {number} */ levels) => (nodes ? `${count(nodes, "guess")} sent${levels > 1 ? `, ${count(levels, "level")} deep` : ""}. ` : ""),
+  treeName: (/** @type {number} */ nodes, /** @type {number} */ levels) => `The proposal: ${count(nodes, "guess")} sent to the target, ${count(levels, "level")} deep. Arrow keys go to parent, child and neighbours.`,
   root: (/** @type {string} */ text, /** @type {number} */ round) => `The root ${text}: the last committed token${round > 0 ? `, of round ${round}` : ", the end of the prompt"}.`,
   treeGuide: (/** @type {Phase} */ phase, /** @type {boolean} */ rivals, /** @type {boolean} */ guessed) => {
     if (!guessed) return phase === "committed" ? "Nothing was guessed: the target read the root alone and wrote the token after it." : "Nothing was guessed: the target reads the root alone.";
@@ -43,6 +43,7 @@ export const W = {
     q: "line width: draft's q",
     p: "line width: target's p (no q here)",
     none: "lines of one width, as no probability is known yet",
+    live: "lines of one width: probabilities come when the run has ended",
   },
   bars: (/** @type {boolean} */ p, /** @type {boolean} */ q) => `bars: ${[p && "target's p", q && "draft's q, striped"].filter(Boolean).join("; ")}`,
   onPath: "accepted path",
@@ -54,7 +55,7 @@ export const W = {
   zoomIn: "Larger (+)",
   zoomFit: "Fit (f)",
   zoomFull: "100 % (0)",
-  treeCue: (/** @type {number} */ nodes) => `${count(nodes, "guess")} in all: scroll inside the box, or zoom out, to see the whole tree.`,
+  treeCue: "The tree is larger than its box: scroll inside it, or zoom out.",
   showPruned: (/** @type {number} */ n) => `Show ${count(n, "pruned guess")} as well`,
 
   maskTitle: "What one pass of the target reads",
@@ -75,7 +76,7 @@ export const W = {
     `${text}${position === null ? "" : `, position ${position}, slot ${slot}`}, sees the prefix and ${count(ancestors, "row")} of the pass`,
   maskMore: (/** @type {number} */ n) => `${count(n, "more row")} of the pass not drawn.`,
   maskLoose: (/** @type {number} */ n) => `The pass included ${count(n, "extra token")}; the record does not name them.`,
-  maskLegend: { prefix: "the committed text, folded", sees: "sees", self: "itself", verdicts: "of an accepted, rejected, unreached guess; itself darker", reserved: "slot reserved", written: "slot written", kept: "row kept", freed: "row freed", rider: "~ extra token, not a proposal" },
+  maskLegend: { prefix: "the committed text, folded", sees: "sees", self: "itself", verdicts: "of an accepted, rejected, unreached guess; itself in full colour", reserved: "slot reserved", written: "slot written", kept: "row kept", freed: "row freed", rider: "~ extra token, not a proposal" },
   maskDistance: "This model has no position ids: the mask corrects its learned distance bias, and positions count as shown.",
   rider: "extra token",
   theRoot: (/** @type {string} */ text) => `the root ${text}`,

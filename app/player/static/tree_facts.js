@@ -57,9 +57,9 @@ export function factsOf(lane, record, target) {
   /** @param {number} node */
   const pOf = (node) => (target ? ((own ? number(columns.mp[node]) : null) ?? number(columns.p[node])) : null);
   const drafted = columns.mq.some((value) => number(value) !== null);
-  /** @type {"q"|"p"|"none"} */
-  const by = drafted ? "q" : target && columns.p.some((value) => number(value) !== null) ? "p" : "none";
-  const width = { q: qOf, p: pOf, none: () => null }[by];
+  /** @type {"q"|"p"|"none"|"live"} */
+  const by = drafted ? "q" : target && columns.p.some((value) => number(value) !== null) ? "p" : lane.trace ? "none" : "live";
+  const width = { q: qOf, p: pOf, none: () => null, live: () => null }[by];
   /** @param {number|null} value */
   const bound = (value) => (value === null ? null : Math.min(Math.max(value, 0), 1));
   return {

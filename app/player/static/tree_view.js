@@ -228,7 +228,7 @@ export function createTree() {
     write(drawn, "field", `inline-size: ${wide - GAP * column}px; block-size: ${high}px`, (value) => (field.style.cssText = value));
     write(drawn, "lines", `${wide}px`, (value) => (lines.root.style.inlineSize = value));
     const over = wide > room.width + 12 || high > room.height;
-    setNote(cue, shape && over && room.width ? W.treeCue(shape.whole.proposals.filter(wasRead).length) : "");
+    setNote(cue, shape && over && room.width ? W.treeCue : "");
   }
 
   function current() {

@@ -19,8 +19,8 @@ function slots(before, width) {
 }
 
 export const W = {
-  treeIs: (nodes, deep) => (nodes ? `${guesses(nodes)}${deep > 1 ? `, ${levels(deep)} tief` : ""}. ` : ""),
-  treeName: (nodes, deep) => `Der Vorschlag: ${guesses(nodes)}, ${levels(deep)} tief. Pfeiltasten führen zu Elternknoten, Kind und Nachbarn.`,
+  treeIs: (nodes, deep) => (nodes ? `${guesses(nodes)} gesendet${deep > 1 ? `, ${levels(deep)} tief` : ""}. ` : ""),
+  treeName: (nodes, deep) => `Der Vorschlag: ${guesses(nodes)} an das Zielmodell gesendet, ${levels(deep)} tief. Pfeiltasten führen zu Elternknoten, Kind und Nachbarn.`,
   root: (text, round) => `Die Wurzel ${text}: das zuletzt übernommene Token${round > 0 ? `, aus Runde ${round}` : ", das Ende des Prompts"}.`,
   treeGuide: (phase, rivals, guessed) => {
     if (!guessed) return phase === "committed" ? "Nichts wurde geraten: Das Zielmodell las nur die Wurzel und schrieb das Token danach." : "Nichts wurde geraten: Das Zielmodell liest nur die Wurzel.";
@@ -41,6 +41,7 @@ export const W = {
     q: "Linienbreite: q des Drafts",
     p: "Linienbreite: p des Zielmodells (hier ohne q)",
     none: "Linien gleich breit, da noch keine Wahrscheinlichkeit bekannt ist",
+    live: "Linien gleich breit: Die Wahrscheinlichkeiten kommen, wenn der Lauf zu Ende ist",
   },
   bars: (p, q) => `Balken: ${[p && "p des Zielmodells", q && "q des Drafts, gestreift"].filter(Boolean).join("; ")}`,
   onPath: "angenommener Pfad",
@@ -52,7 +53,7 @@ export const W = {
   zoomIn: "Größer (+)",
   zoomFit: "Einpassen (f)",
   zoomFull: "100 % (0)",
-  treeCue: (nodes) => `Insgesamt ${guesses(nodes)}: Scrollen Sie im Kasten oder verkleinern Sie, um den ganzen Baum zu sehen.`,
+  treeCue: "Der Baum ist größer als sein Kasten: Scrollen Sie darin oder verkleinern Sie.",
   showPruned: (n) => `Auch ${count(n, "gestutzten Vorschlag", "gestutzte Vorschläge")} zeigen`,
 
   maskTitle: "Was ein Durchlauf des Zielmodells liest",
@@ -72,7 +73,7 @@ export const W = {
   maskRow: (text, position, slot, ancestors) => `${text}${position === null ? "" : `, Position ${position}, Slot ${slot}`}, sieht den Text davor und ${rows(ancestors)} des Durchlaufs`,
   maskMore: (n) => `${count(n, "weitere Zeile", "weitere Zeilen")} des Durchlaufs nicht gezeichnet.`,
   maskLoose: (n) => `Der Durchlauf enthielt ${count(n, "zusätzliches Token", "zusätzliche Tokens")}; die Aufzeichnung nennt sie nicht.`,
-  maskLegend: { prefix: "der übernommene Text, eingeklappt", sees: "sieht", self: "sich selbst", verdicts: "bei angenommenem, abgelehntem, nicht erreichtem Vorschlag; sich selbst dunkler", reserved: "Platz reserviert", written: "Platz beschrieben", kept: "Zeile bleibt", freed: "Zeile wird frei", rider: "~ zusätzliches Token, kein Vorschlag" },
+  maskLegend: { prefix: "der übernommene Text, eingeklappt", sees: "sieht", self: "sich selbst", verdicts: "bei angenommenem, abgelehntem, nicht erreichtem Vorschlag; sich selbst in voller Farbe", reserved: "Platz reserviert", written: "Platz beschrieben", kept: "Zeile bleibt", freed: "Zeile wird frei", rider: "~ zusätzliches Token, kein Vorschlag" },
   maskDistance: "Dieses Modell hat keine Positionsnummern: Die Maske korrigiert seinen gelernten Abstandsbias, und Positionen zählen wie gezeigt.",
   rider: "zusätzliches Token",
   theRoot: (text) => `die Wurzel ${text}`,
