@@ -103,7 +103,10 @@ def test_the_tiny_models_run_until_the_default_is_there_and_then_the_next_run_us
     at.run()
     assert not at.exception
     assert at.text_area(key="prompt").value == "my own words"
-    assert "is ready: your next run uses it" in said(at) and "Answers questions" in at.selectbox(key="model").help
+    assert (
+        "is ready: your next run uses it" in said(at)
+        and "Answers questions" in at.selectbox(key="model").help
+    )
     assert at.selectbox(key="proposer").value == "prompt-lookup"  # what these models can do
     run = finished(at)
     assert run.request.choice == REAL and run.templated
