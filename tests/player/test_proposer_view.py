@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 import specdec_core as sd
 from specdec_core.proposers.lookahead import Lookahead
 
+from .conftest import Server, open_player
 from .samples import spec_trace
 from .views import ALL, PROMPT, models, phases, recorded, show_moment, stage
 
@@ -309,6 +310,22 @@ def test_guesses_rank_by_the_product_of_q_along_their_path(
             assert abs(float(each["number"].removeprefix("< ")) - chance) <= 1.1e-3
         if proposer != "medusa":
             assert [each["sent"] for each in shown] == sorted((each["sent"] for each in shown), reverse=True)
+
+
+def test_how_it_guessed_is_drawn_where_it_is_seen(page: Page, server: Server) -> None:
+    """Catches: hundreds of elements with every step behind another tab, and an empty sheet of paper."""
+    server.files["/traces/spec.json"] = recorded("eagle", max_new_tokens=12, temperature=0.0).to_json()
+    open_player(page, cursor={"round": 1, "node": None})
+    paths, tab = page.locator(".path-row"), page.get_by_role("button", name="How it guessed")
+    expect(paths).to_have_count(0)
+    tab.click()
+    expect(paths.first).to_be_visible()
+    page.locator(".panel-tab").first.click()
+    expect(paths).to_have_count(0)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert paths.count() > 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(paths).to_have_count(0)
 
 
 def test_a_draft_s_own_tokens_are_shown(page: Page) -> None:

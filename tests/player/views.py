@@ -26,6 +26,7 @@ _STAGE = """async text => {
   box.className = "player";
   window.lane = model.laneOf(record, "Lane");
   window.views = { odds: odds.createOdds(), window: proposer.createWindow() };
+  window.views.window.wake(true);
   box.append(views.odds.root, views.window.root);
   window.shadow.lastElementChild.replaceChildren(box);
   window.phases = stop => moments.momentsOf(lane, lane.rounds[stop - 1]).map(({ phase, node }) => [phase, node]);

@@ -37,31 +37,46 @@ const FACTS = {
   "early-exit": (scene) => W.exit(number(scene.note.exit_layer), drafted(scene)),
 };
 
-/** @returns the view: `root`, hidden where the proposer has nothing of its own to show, and `show(view)` */
+/** @returns {{root: HTMLElement, show: (view: View) => void, wake: (is: boolean) => void}} `root` is hidden where the proposer has nothing of its own to show */
 export function createWindow() {
   const root = el("section", { class: "window", hidden: true });
   const arrow = createArrow(root);
   let drawn = "";
+  let awake = false; // whether it is on screen or on paper
+  /** @type {View|null} */
+  let last = null;
+
+  /** @param {View} view */
+  function show(view) {
+    last = view;
+    const lane = view.lanes[view.lead]?.lane;
+    const settings = lane?.trace?.header?.settings ?? {};
+    const rows = list(lane?.trace?.rounds);
+    const drawer = rows.length ? drawerOf(lane.proposer, settings) : null;
+    root.hidden = !drawer;
+    const key = drawer && awake ? [lane.trace?.header?.id, view.lead, view.current?.index, view.moment?.step].join(" ") : "";
+    if (key === drawn) return;
+    drawn = key;
+    const round = view.current;
+    const row = round && rows[round.index];
+    const scene = row ? { view, lane, round, row, note: row.note ?? {}, settings } : null;
+    const title = drawer ? (W.titles[drawer === drawAhead ? "draft-model" : lane.proposer] ?? "") : "";
+    root.setAttribute("aria-label", title);
+    root.replaceChildren(...(drawer && awake ? [heading(title, scene), ...(scene ? drawer(scene) : [el("p", { class: "hint" }, W.start)])] : []));
+    arrow.draw();
+  }
 
   return {
     root,
-    /** @param {View} view */
-    show(view) {
-      const lane = view.lanes[view.lead]?.lane;
-      const settings = lane?.trace?.header?.settings ?? {};
-      const rows = list(lane?.trace?.rounds);
-      const drawer = rows.length ? drawerOf(lane.proposer, settings) : null;
-      root.hidden = !drawer;
-      const key = drawer ? [lane.trace?.header?.id, view.lead, view.current?.index, view.moment?.step].join(" ") : "";
-      if (key === drawn) return;
-      drawn = key;
-      const round = view.current;
-      const row = round && rows[round.index];
-      const scene = row ? { view, lane, round, row, note: row.note ?? {}, settings } : null;
-      const title = drawer ? (W.titles[drawer === drawAhead ? "draft-model" : lane.proposer] ?? "") : "";
-      root.setAttribute("aria-label", title);
-      root.replaceChildren(...(drawer ? [heading(title, scene), ...(scene ? drawer(scene) : [el("p", { class: "hint" }, W.start)])] : []));
-      arrow.draw();
+    show,
+    /**
+     * What nobody sees is not drawn with every step, and not left as it was.
+     * @param {boolean} is
+     */
+    wake(is) {
+      if (is === awake) return;
+      awake = is;
+      if (last) show(last);
     },
   };
 }
