@@ -54,7 +54,7 @@ with st.container(border=True, key="desk"):
             model_picker.draw()
             more.text_settings(models)
             more.sampling_settings(models)
-        run.buttons("Race all lanes on this prompt.", on_click=form.close)
+        run.buttons("Race all lanes on this prompt.", on_click=form.race)
         if penalty := controls.usual_penalty():
             st.caption(f":material/repeat: With a repetition penalty of {penalty:g}; see the settings.")
 

@@ -76,10 +76,15 @@ def take() -> None:
 
 
 def close() -> None:
-    """Close the form; its values are the lane's, and the race is shown."""
-    state.tab = "Race"
+    """Close the form; its values are the lane's."""
     take()
     state.editing = None
+
+
+def race() -> None:
+    """Run was pressed: close the form, and show the race."""
+    close()
+    state.tab = "Race"
 
 
 def broken(name: str, lane: Lane) -> str | None:

@@ -58,7 +58,7 @@ export function slowly(lanes, cursor) {
  * @param {Cursor} cursor
  * @returns {{cursor: Cursor, ms: number}|null} null where there is none yet
  */
-export function inRealTime(lanes, cursor) {
+function inRealTime(lanes, cursor) {
   const { stop, lead } = placed(lanes, cursor);
   const round = lanes[lead]?.rounds[stop];
   return round ? { cursor: { stop: stop + 1, event: null, selection: null, lead }, ms: (round.end - round.times.start) * 1000 } : null;

@@ -153,7 +153,7 @@ export const T = {
     ["q", "how likely the draft found it when it guessed it; likewise"],
     ["γ", "how many tokens are guessed in a round"],
   ],
-  signsTitle: "Signs in tokens",
+  signsTitle: "Signs in the text",
   signs: [
     ["␣ ⏎ ⇥", "a space, a line break, a tab"],
     ["⟨0xF0⟩ ◌", "a byte, a part of a character"],

@@ -169,7 +169,7 @@ export const T = {
     ["q", "wie wahrscheinlich es für den Draft war, als er es riet; ebenso"],
     ["γ", "wie viele Tokens in einer Runde geraten werden"],
   ],
-  signsTitle: "Zeichen in Tokens",
+  signsTitle: "Zeichen im Text",
   signs: [
     ["␣ ⏎ ⇥", "ein Leerzeichen, ein Zeilenumbruch, ein Tabulator"],
     ["⟨0xF0⟩ ◌", "ein Teil eines Schriftzeichens"],
