@@ -287,23 +287,28 @@ def _loops(answer: list[int]) -> bool:
 
 
 def _store(path: Path, talks: list[Conversation], note: dict[str, Any]) -> int:
-    """Write a part and, last, its note, which marks it complete; returns the number of its tokens."""
+    """Write these conversations as a part; returns the number of its tokens."""
     kinds = list(KINDS)
     tokens = torch.tensor([token for talk in talks for token in talk.tokens], dtype=torch.int32)
-    columns = {
+    return store(path, {
         "tokens": tokens,
         "states": torch.cat([state.half() for talk in talks for state in talk.states]),
         "lengths": torch.tensor([len(talk.tokens) for talk in talks], dtype=torch.int32),
         "prompts": torch.tensor([len(talk.prompt) for talk in talks], dtype=torch.int32),
         "kinds": torch.tensor([kinds.index(talk.instruction.kind) for talk in talks], dtype=torch.int32),
         "ways": torch.tensor([talk.way for talk in talks], dtype=torch.int32),
-    }
+    }, note)  # fmt: skip
+
+
+def store(path: Path, columns: dict[str, Tensor], note: dict[str, Any]) -> int:
+    """Write a part and, last, its note, which marks it complete; returns the number of its tokens."""
     part = path.with_suffix(".partial")
     save_file(columns, part)
     part.rename(path)
-    note = {**note, "tokens": len(tokens), "answers": sum(len(talk.answer) for talk in talks)}
+    count = len(columns["tokens"])
+    note = {**note, "tokens": count, "answers": count - int(columns["prompts"].sum())}
     path.with_suffix(".json").write_text(json.dumps(note) + "\n", encoding="utf-8")
-    return len(tokens)
+    return count
 
 
 def _packed(weight: Tensor, rows: int) -> Tensor:

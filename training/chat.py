@@ -15,7 +15,7 @@ from specdec_core.models import catalogue, draft_vocabulary
 from specdec_core.models.heads import EagleHead, MedusaHeads, eagle, medusa
 from specdec_core.models.heads.layout import rope_theta
 from specdec_core.models.hub import load_tokenizer
-from training import answers, chat_heads
+from training import answers, chat_heads, waves
 from training.chat_heads import Objective, Teacher
 from training.chat_rows import Answers
 from training.checkpoints import latest_checkpoint, load_state
@@ -38,8 +38,26 @@ def write_answers(model: str, corpus: Path, folder: Path, minutes: float, slots:
     return answers.write(folder, target.model, tokenizer, found, seed, minutes, slots)
 
 
+def write_waves(
+    model: str, corpus: Path, folder: Path, tokens: int, rows: int, own_waves: int, seed: int, device: str
+) -> int:
+    """Let the target answer instructions, and turns it made up, until so many tokens are in an empty folder, on a GPU."""
+    target, tokenizer = open_target(model, "cpu"), load_tokenizer(source_of(model))
+    if device != "cpu":
+        torch.set_float32_matmul_precision("high")
+    found = instructions(corpus, seed)
+    return waves.write(folder, target.model, tokenizer, found, seed, tokens, rows, device, own_waves)
+
+
 def train_part(
-    part: Part, model: str, folder: Path, run: Path, plan: Plan, parts: int | None = None
+    part: Part,
+    model: str,
+    folder: Path,
+    run: Path,
+    plan: Plan,
+    parts: int | None = None,
+    device: str = "cpu",
+    passes: int = 2,
 ) -> tuple[dict[str, Any], nn.Module, Any]:
     """Train one drafter on the answers of a folder, or resume the run.
 
@@ -60,7 +78,11 @@ def train_part(
     size = VOCABULARY - 1 if part == "draft" else VOCABULARY
     stored = before["vocabulary"] if before else rows.vocabulary(size, [tokenizer.eos_token_id]).tolist()
     teacher = Teacher.of(target.model, torch.tensor(stored))
-    module, objective, weights = _new(part, target.model, teacher, rows, fresh=before is None)
+    module = _new(part, target.model, teacher, rows, fresh=before is None).to(device)
+    teacher, rows.device = teacher.to(device), device
+    if device != "cpu":
+        torch.set_float32_matmul_precision("high")
+    objective, weights = _loss(part, module, teacher, rows, passes)
 
     def measured() -> Any:
         if isinstance(module, EagleHead):
@@ -71,29 +93,33 @@ def train_part(
 
     facts = {"kind": part, "target": target.name, "vocabulary": stored}
     state = steps(
-        run, module, objective, rows, lambda: {"accuracy": measured()}, plan, facts, None, weights,
-        chat_heads.trained_by_adamw, "cpu", rows.size,
+        run, module, objective, rows, lambda: {"accuracy": measured()}, plan, facts, None,
+        None if weights is None else weights.to(device), chat_heads.trained_by_adamw, "cpu", rows.size,
     )  # fmt: skip
     return state, module, measured()
 
 
-def _new(
-    part: Part, model: Any, teacher: Teacher, rows: Answers, fresh: bool
-) -> tuple[Any, Objective, Tensor | None]:
-    """An untrained drafter, its loss, and the weights of the loss's parts; `fresh` if no checkpoint is loaded after."""
+def _new(part: Part, model: Any, teacher: Teacher, rows: Answers, fresh: bool) -> Any:
+    """An untrained drafter; `fresh` if no checkpoint is loaded after."""
     if part == "eagle":
-        head = chat_heads.new_eagle_head(model, teacher.vocabulary, rows, fresh)
-        return (
-            head,
-            chat_heads.eagle_objective(head, teacher, rows),
-            torch.tensor([1.0, chat_heads.REGRESSION, 1.0]),
-        )
+        return chat_heads.new_eagle_head(model, teacher.vocabulary, rows, fresh)
     if part == "medusa":
-        heads = MedusaHeads(MEDUSA_HEADS, 1, int(model.config.hidden_size), guesses=teacher.vocabulary)
+        return MedusaHeads(MEDUSA_HEADS, 1, int(model.config.hidden_size), guesses=teacher.vocabulary)
+    return chat_heads.new_draft(model, teacher.vocabulary, rows, DRAFT_LAYERS, fresh)
+
+
+def _loss(
+    part: Part, module: Any, teacher: Teacher, rows: Answers, passes: int = 2
+) -> tuple[Objective, Tensor | None]:
+    """A drafter's loss, and the weights of its parts; an EAGLE head that makes more than two passes makes them in
+    every step."""
+    if part == "eagle":
+        objective = chat_heads.eagle_objective(module, teacher, rows, passes, every=2 if passes == 2 else 1)
+        return objective, torch.tensor([1.0, chat_heads.REGRESSION, 1.0])
+    if part == "medusa":
         decay = chat_heads.HEAD_DECAY ** torch.arange(MEDUSA_HEADS)
-        return heads, chat_heads.medusa_objective(heads, teacher, rows), decay
-    draft = chat_heads.new_draft(model, teacher.vocabulary, rows, DRAFT_LAYERS, fresh)
-    return draft, chat_heads.draft_objective(draft, teacher, rows), None
+        return chat_heads.medusa_objective(module, teacher, rows), decay
+    return chat_heads.draft_objective(module, teacher, rows), None
 
 
 @torch.inference_mode()

@@ -15,6 +15,7 @@ CORPUS = Path("training/corpus")
 
 Model = Annotated[str, typer.Option(help="Target: a name of the catalogue, a model's folder, or a hub id.")]
 Runs = Annotated[Path, typer.Option(help="Folder of the answers and of the runs.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
 
 
 @app.command(name="answers")
@@ -30,6 +31,25 @@ def write_answers(
     from training import chat
 
     count = chat.write_answers(model, corpus, runs / "answers", minutes, slots, seed)
+    typer.echo(f"{count:,} tokens in {runs / 'answers'}.")
+
+
+@app.command(name="waves")
+def write_waves(
+    tokens: Annotated[int, typer.Option(help="Tokens to write, prompts counted in.")],
+    model: Model = TARGET,
+    corpus: Annotated[Path, typer.Option(help="Folder of the corpus.")] = CORPUS,
+    runs: Runs = RUNS,
+    rows: Annotated[int, typer.Option(min=1, help="Answers written at once.")] = 4096,
+    own: Annotated[int, typer.Option(min=0, help="Waves of user's turns that the target makes up.")] = 4,
+    seed: int = 11,
+    device: Device = "auto",
+) -> None:
+    """As `answers`, many thousand at once on a GPU; also answers user's turns that the target makes up."""
+    from training import chat
+    from training.pretrain import pick_device
+
+    count = chat.write_waves(model, corpus, runs / "answers", tokens, rows, own, seed, pick_device(device))
     typer.echo(f"{count:,} tokens in {runs / 'answers'}.")
 
 
@@ -54,21 +74,29 @@ def train(
     ] = None,
     seed: int = 0,
     name: Annotated[str | None, typer.Option(help="Run name; default: the part's.")] = None,
+    device: Device = "auto",
+    passes: Annotated[
+        int, typer.Option(min=1, max=8, help="eagle: levels of a tree that are rehearsed; 2 in every other step.")
+    ] = 2,
+    every: Annotated[int, typer.Option(min=1, help="Steps between measurements, and between checkpoints.")] = 100,
 ) -> None:
     """Train one drafter and write it out; continues the run if it has a checkpoint."""
     from training import chat
     from training.loop import Plan
     from training.optimisers import Rates
+    from training.pretrain import pick_device
 
     if part not in ("eagle", "medusa", "draft"):
         raise ValueError(f"There is no part '{part}'; expected eagle, medusa or draft.")
     kind = cast(chat.Part, part)
     plan = Plan(
         minutes, None, batch=batch, seed=seed, warmup_steps=30, decay_share=decay_share, rates=Rates(rate, rate),
-        evaluate_every=100, checkpoint_every=100,
+        evaluate_every=every, checkpoint_every=every,
     )  # fmt: skip
     run = runs / (name or part)
-    state, module, accuracy = chat.train_part(kind, model, runs / "answers", run, plan, parts)
+    state, module, accuracy = chat.train_part(
+        kind, model, runs / "answers", run, plan, parts, pick_device(device), passes
+    )
     folder = out or run / "export"
     chat.export(folder, kind, module, model, state, accuracy)
     typer.echo(

@@ -7,7 +7,7 @@ times less text to learn from: the EAGLE head and the draft from whole layers of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +23,8 @@ from training.chat_rows import Answers
 
 RANKS = 10  # ranks whose accuracy is measured
 REGRESSION = 0.3  # weight of the smooth L1 on states beside the cross-entropy
-SECOND_PASS = 0.7  # weight of the pass on the head's own features, in steps that have one
-MEDUSA_PLACES = 384
+LATER_PASS = 0.7  # weight of a pass on the head's own features, in steps that have one; of the next its square
+MEDUSA_PLACES = 48  # for each conversation of a batch
 HEAD_DECAY = 0.8  # Medusa's λ: a later head counts less
 FITTED_ON = 128  # conversations on which a fresh EAGLE head's first matrix is fitted
 RIDGE = 1e-3  # of the mean square of its inputs
@@ -49,6 +49,10 @@ class Teacher:
         """The parts the losses need from a transformers model."""
         output = model.get_output_embeddings().weight.detach()
         return cls(output[vocabulary].contiguous(), model.get_input_embeddings().weight.detach(), vocabulary)
+
+    def to(self, device: str) -> Teacher:
+        """The same on another device."""
+        return Teacher(self.output.to(device), self.embedding.to(device), self.vocabulary.to(device))
 
     @torch.no_grad()
     def says(self, states: Tensor) -> Tensor:
@@ -162,6 +166,7 @@ def solved(square: Tensor, product: Tensor) -> Tensor:
 
 def _own_names(vocabulary: Tensor, rows: Answers) -> Tensor:
     """For each of the target's tokens its number in the draft vocabulary, int64 (V,); the last for all others."""
+    vocabulary = vocabulary.cpu()
     size = max(int(rows.tokens.max()), int(vocabulary.max()), int(rows.prefix[0].max())) + 1
     known = torch.full((size,), len(vocabulary), dtype=torch.int64)
     known[vocabulary] = torch.arange(len(vocabulary))
@@ -171,11 +176,13 @@ def _own_names(vocabulary: Tensor, rows: Answers) -> Tensor:
 Objective = Callable[[Tensor], Tensor]
 
 
-def eagle_objective(head: EagleHead, teacher: Teacher, rows: Answers, second_every: int = 2) -> Objective:
+def eagle_objective(
+    head: EagleHead, teacher: Teacher, rows: Answers, passes: int = 2, every: int = 2
+) -> Objective:
     """Numbers of conversations to losses float32 (3,): cross-entropy, smooth L1 of states, both on its own features.
 
-    Every `second_every`-th step makes the second pass, as the head is used at the second level of a tree: true
-    features up to a place, its own guess there. It is measured at the first pass's places, one token further.
+    Every `every`-th step goes on to pass 2, 3, … `passes`, as the head is used at that level of a tree: true features
+    up to a place, its own guesses from there. They are measured at the first pass's places, one token further each.
     """
     steps = 0
 
@@ -184,16 +191,18 @@ def eagle_objective(head: EagleHead, teacher: Teacher, rows: Answers, second_eve
         steps += 1
         found = rows.fetch(numbers)
         embedded = F.embedding(found.tokens, teacher.embedding)
-        first, keys = _pass(head, embedded[:, 1:], found.states[:, :-1], None)
+        guessed, true = _pass(head, embedded[:, 1:], found.states[:, :-1])
         judged = found.judged[:, 1:]
-        losses = _compare(first[judged], found.states[:, 1:][judged], teacher)
-        if steps % second_every:
-            return torch.stack((*losses, torch.zeros(())))
-        # Row t of the second pass is place t + 1, with the feature that row t of the first pass guessed for it.
-        second, _ = _pass(head, embedded[:, 2:], first[:, :-1], keys)
-        judged = found.judged[:, 2:]
-        further = _compare(second[judged], found.states[:, 2:][judged], teacher)
-        return torch.stack((*losses, SECOND_PASS * (further[0] + REGRESSION * further[1])))
+        losses = _compare(guessed[judged], found.states[:, 1:][judged], teacher)
+        later, own = torch.zeros((), device=guessed.device), list[Keys]()
+        for at in range(1, 1 if steps % every else passes):
+            # Row t of this pass is place t + at, with the feature that row t of the pass before guessed for it.
+            guessed, keys = _pass(head, embedded[:, 1 + at :], guessed[:, :-1], true, own)
+            own.append(keys)
+            judged = found.judged[:, 1 + at :]
+            further = _compare(guessed[judged], found.states[:, 1 + at :][judged], teacher)
+            later = later + LATER_PASS**at * (further[0] + REGRESSION * further[1])
+        return torch.stack((*losses, later))
 
     return losses
 
@@ -210,7 +219,8 @@ def medusa_objective(heads: MedusaHeads, teacher: Teacher, rows: Answers, seed: 
         parts = []
         for reach, head in enumerate(heads, start=1):
             places = (found.judged[:, reach:] & found.judged[:, :-reach]).nonzero()
-            drawn = places[torch.randperm(len(places), generator=chance)[:MEDUSA_PLACES]].unbind(1)
+            order = torch.randperm(len(places), generator=chance)[: MEDUSA_PLACES * len(numbers)]
+            drawn = places[order.to(places.device)].unbind(1)
             guesses = head(found.states[:, :-reach][drawn]) @ teacher.output.T
             parts.append(F.cross_entropy(guesses, teacher.says(found.states[:, reach:][drawn])))
         return torch.stack(parts)
@@ -220,7 +230,7 @@ def medusa_objective(heads: MedusaHeads, teacher: Teacher, rows: Answers, seed: 
 
 def draft_objective(draft: LlamaForCausalLM, teacher: Teacher, rows: Answers) -> Objective:
     """Maps numbers of conversations to the loss: cross-entropy with the target's distribution, in nats per token."""
-    known = _own_names(teacher.vocabulary, rows)
+    known = _own_names(teacher.vocabulary, rows).to(rows.device)
 
     def losses(numbers: Tensor) -> Tensor:
         found = rows.fetch(numbers)
@@ -234,11 +244,12 @@ def draft_objective(draft: LlamaForCausalLM, teacher: Teacher, rows: Answers) ->
 @torch.no_grad()
 def eagle_accuracy(head: EagleHead, teacher: Teacher, rows: Answers, most: int = 64) -> dict[str, Any]:
     """On held-out answers: shares of right guesses by rank after true features, and of chains of guesses by length."""
-    hits, chains, places = torch.zeros(RANKS), torch.zeros(3), 0
+    hits, chains = (torch.zeros(size, device=rows.device) for size in (RANKS, 3))
+    places = 0
     for numbers in rows.heldout[:most].split(8):
         found = rows.fetch(numbers)
         embedded = F.embedding(found.tokens, teacher.embedding)
-        first, keys = _pass(head, embedded[:, 1:], found.states[:, :-1], None)
+        first, keys = _pass(head, embedded[:, 1:], found.states[:, :-1])
         second, _ = _pass(head, embedded[:, 2:], first[:, :-1], keys)
         judged = found.judged[:, 1:-1] & found.judged[:, 2:]
         right = teacher.says(found.states[:, 1:-1][judged]).argmax(-1, keepdim=True)
@@ -260,7 +271,7 @@ def medusa_accuracy(heads: MedusaHeads, teacher: Teacher, rows: Answers, most: i
     """On held-out answers: for each head the shares of right guesses by rank."""
     shares = []
     for reach, head in enumerate(heads, start=1):
-        hits, places = torch.zeros(RANKS), 0
+        hits, places = torch.zeros(RANKS, device=rows.device), 0
         for numbers in rows.heldout[:most].split(8):
             found = rows.fetch(numbers)
             judged = found.judged[:, reach:] & found.judged[:, :-reach]
@@ -275,7 +286,7 @@ def medusa_accuracy(heads: MedusaHeads, teacher: Teacher, rows: Answers, most: i
 @torch.no_grad()
 def draft_accuracy(draft: LlamaForCausalLM, teacher: Teacher, rows: Answers, most: int = 64) -> float:
     """On held-out answers: how often the draft's first guess is the target's."""
-    known = _own_names(teacher.vocabulary, rows)
+    known = _own_names(teacher.vocabulary, rows).to(rows.device)
     hits = places = 0
     for numbers in rows.heldout[:most].split(8):
         found = rows.fetch(numbers)
@@ -295,17 +306,20 @@ def _compare(guessed: Tensor, true: Tensor, teacher: Teacher) -> tuple[Tensor, T
 Keys = tuple[Tensor, Tensor]  # of the pass over true features: (b, kv heads, t, width) each
 
 
-def _pass(head: EagleHead, embedded: Tensor, features: Tensor, true: Keys | None) -> tuple[Tensor, Keys]:
+def _pass(
+    head: EagleHead, embedded: Tensor, features: Tensor, true: Keys | None = None, own: Sequence[Keys] = ()
+) -> tuple[Tensor, Keys]:
     """One pass over all places at once: two of (b, t, d) → guessed features (b, t, d), and its keys and values.
 
-    With `true`, the keys of a pass over true features, the place of row t is t + 1: it attends to the true ones up to t
-    and to itself, which is what the head sees at the second level of a tree.
+    With `true`, the keys of the pass over true features, the place of row t is t + 1, or further by as many passes as
+    `own` has keys of: it attends to the true ones up to t, to the own ones of its row, and to itself, which is what the
+    head sees at that level of a tree.
     """
     layer: Any = head.layers[0]
     attention = layer.self_attn
     rows = head.fc(torch.cat((embedded, features), -1))
     batch, count, _ = rows.shape
-    places = torch.arange(count)[None] + (0 if true is None else 1)
+    places = torch.arange(count, device=rows.device)[None] + (0 if true is None else 1 + len(own))
     normed = layer.input_layernorm(rows)
     shape = (batch, count, -1, attention.head_dim)
     q, k, v = (
@@ -316,13 +330,17 @@ def _pass(head: EagleHead, embedded: Tensor, features: Tensor, true: Keys | None
         seen = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
     else:
         group = q.shape[1] // k.shape[1]
-        keys, values = (part[:, :, :count].repeat_interleave(group, 1) for part in true)
-        scale = attention.head_dim**-0.5
-        own_k, own_v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
-        visible = torch.ones(count, count, dtype=torch.bool).tril()
-        scores = (q @ keys.transpose(2, 3) * scale).masked_fill(~visible, -torch.inf)
-        scores = torch.cat((scores, (q * own_k).sum(-1, keepdim=True) * scale), -1).softmax(-1)
-        seen = scores[..., :-1] @ values + scores[..., -1:] * own_v
+        (keys, values), *after = (
+            tuple(part[:, :, :count].repeat_interleave(group, 1) for part in pair) for pair in (true, *own, (k, v))
+        )
+        hidden = torch.ones(count, count, dtype=torch.bool, device=rows.device).triu(1)
+        scores = [(q @ keys.transpose(2, 3)).masked_fill(hidden, -torch.inf)]
+        scores += [(q * one).sum(-1, keepdim=True) for one, _ in after]
+        weights = torch.cat(scores, -1) * attention.head_dim**-0.5
+        *parts, last = weights.softmax(-1).split([count, *[1] * len(after)], -1)
+        seen = parts[0] @ values + last * after[-1][1]
+        for part, (_, value) in zip(parts[1:], after, strict=False):
+            seen = seen + part * value
     rows = rows + attention.o_proj(seen.transpose(1, 2).reshape(batch, count, -1))
     rows = rows + layer.mlp(layer.post_attention_layernorm(rows))
     made: Tensor = head.norm(rows) if head.norms else rows

@@ -6,7 +6,6 @@ batch are of similar length and padded at the end, where a causal mask hides the
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +37,10 @@ class Rows:
 
 
 class Answers:
-    """The conversations of a folder, in a seeded order, reshuffled each epoch.
+    """The conversations of a folder, in a seeded order, reshuffled each epoch; they stay in the CPU's memory.
+
+    Attributes:
+        device: where batches go.
 
     Args:
         folder: what `answers.write` filled.
@@ -75,6 +77,7 @@ class Answers:
         self.ways = torch.cat([part["ways"] for part in loaded]).long()
         self.starts = self.lengths.cumsum(0) - self.lengths
         self.prefix = torch.tensor(list(prefix[0])), prefix[1].half()
+        self.device = "cpu"
         every = torch.arange(len(self.lengths))
         self.heldout = every[every % HELD_OUT_EVERY == HELD_OUT_EVERY - 1]
         self.training = every[every % HELD_OUT_EVERY != HELD_OUT_EVERY - 1].numpy()
@@ -115,28 +118,28 @@ class Answers:
         return int(self.lengths[numbers].sum())
 
     def fetch(self, numbers: Tensor) -> Rows:
-        """The conversations of these numbers, int64 (b,)."""
+        """The conversations of these numbers, int64 (b,), on `device`."""
         before, known = self.prefix
-        head, longest = len(before), int(self.lengths[numbers].max())
-        tokens = torch.zeros(len(numbers), head + longest, dtype=torch.int64)
-        states = torch.zeros(len(numbers), head + longest, self.states.shape[1])
-        judged = torch.zeros(len(numbers), head + longest, dtype=torch.bool)
-        tokens[:, :head], states[:, :head] = before, known.float()
-        for row, number in enumerate(numbers.tolist()):
-            start, count = int(self.starts[number]), int(self.lengths[number])
-            tokens[row, head : head + count] = self.tokens[start : start + count]
-            states[row, head : head + count] = self.states[start : start + count].float()
-            judged[row, head + int(self.prompts[number]) - 1 : head + count] = True
-        return Rows(tokens, states, judged)
+        head, lengths = len(before), self.lengths[numbers]
+        inside = torch.arange(int(lengths.max()))
+        there = inside < lengths[:, None]
+        taken = (self.starts[numbers, None] + inside)[there]
+        shape = (len(numbers), head + len(inside))
+        tokens, states = torch.zeros(shape, dtype=torch.int64), self.states.new_zeros((*shape, self.states.shape[1]))
+        judged = torch.zeros(shape, dtype=torch.bool)
+        tokens[:, :head], states[:, :head] = before, known
+        tokens[:, head:][there] = self.tokens[taken]
+        states[:, head:][there] = self.states[taken]
+        judged[:, head:] = there & (inside >= self.prompts[numbers, None] - 1)
+        return Rows(tokens.to(self.device), states.to(self.device).float(), judged.to(self.device))
 
     def vocabulary(self, size: int, ends: Sequence[int]) -> Tensor:
         """The `size` tokens that the answers use most, int64 ascending; padded with the lowest ids."""
-        counts: Counter[int] = Counter(dict.fromkeys(ends, END_WEIGHT))
-        for number in self.training.tolist():
-            start = int(self.starts[number])
-            first, last = start + int(self.prompts[number]), start + int(self.lengths[number])
-            counts.update(self.tokens[first:last].tolist())
-        for token in range(2 * size):
-            counts[token] += 0
-        ranked = sorted(counts, key=lambda token: (-counts[token], token))
+        chosen = torch.zeros(len(self.lengths), dtype=torch.bool)
+        chosen[torch.from_numpy(self.training)] = True
+        places = torch.arange(len(self.tokens)) - self.starts.repeat_interleave(self.lengths)
+        answered = places >= self.prompts.repeat_interleave(self.lengths)
+        counts = torch.bincount(self.tokens[answered & chosen.repeat_interleave(self.lengths)], minlength=2 * size)
+        counts[list(ends)] += END_WEIGHT
+        ranked = counts.argsort(descending=True, stable=True).tolist()
         return torch.tensor(sorted(ranked[:size]))

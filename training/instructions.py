@@ -28,14 +28,16 @@ class Instruction:
     text: str
 
 
+OWN = "own"  # a user's turn that the target made up (`waves.py`)
 KINDS = {  # shares of the instructions
-    "chat": 0.38,
-    "code": 0.20,
-    "story": 0.08,
-    "list": 0.07,
+    "chat": 0.30,
+    "code": 0.21,
+    "story": 0.07,
+    "list": 0.06,
     "arithmetic": 0.06,
-    "rewrite": 0.13,
-    "summary": 0.08,
+    "rewrite": 0.20,
+    "summary": 0.10,
+    OWN: 0.0,
 }
 
 
