@@ -1,4 +1,4 @@
-"""From a chat target to its own drafters: its answers, then an EAGLE head, Medusa heads and a draft trained on them."""
+"""From a chat target to its own drafters: its answers, then EAGLE and EAGLE-3 heads, Medusa heads and a draft trained on them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from specdec_core.models import catalogue, draft_vocabulary
-from specdec_core.models.heads import EagleHead, MedusaHeads, eagle, medusa
+from specdec_core.models.heads import Eagle3Head, EagleHead, MedusaHeads, eagle, eagle3, medusa
 from specdec_core.models.heads.layout import rope_theta
 from specdec_core.models.hub import load_tokenizer
-from training import answers, chat_heads, waves
+from training import answers, chat_eagle3, chat_heads, waves
 from training.chat_heads import Objective, Teacher
 from training.chat_rows import Answers
 from training.checkpoints import latest_checkpoint, load_state
+from training.eagle3 import DECAY
 from training.export import write_json
+from training.heads import Frozen
 from training.heads_data import open_target, source_of
 from training.instructions import instructions
 from training.loop import Plan, steps
+from training.started import guided
 
-Part = Literal["eagle", "medusa", "draft"]
+Part = Literal["eagle", "eagle3", "medusa", "draft"]
 VOCABULARY = 8192  # tokens that may be guessed
 MEDUSA_HEADS = 4
 DRAFT_LAYERS = 2
@@ -78,46 +81,61 @@ def train_part(
     size = VOCABULARY - 1 if part == "draft" else VOCABULARY
     stored = before["vocabulary"] if before else rows.vocabulary(size, [tokenizer.eos_token_id]).tolist()
     teacher = Teacher.of(target.model, torch.tensor(stored))
-    module = _new(part, target.model, teacher, rows, fresh=before is None).to(device)
-    teacher, rows.device = teacher.to(device), device
     if device != "cpu":
         torch.set_float32_matmul_precision("high")
-    objective, weights = _loss(part, module, teacher, rows, passes)
+    module = _new(part, target, teacher, rows, fresh=before is None, device=device)
+    teacher, rows.device = teacher.to(device), device
+    objective, weights = _loss(part, module, target, teacher, rows, passes)
 
     def measured() -> Any:
         if isinstance(module, EagleHead):
             return chat_heads.eagle_accuracy(module, teacher, rows)
+        if isinstance(module, Eagle3Head):
+            return chat_eagle3.eagle3_accuracy(module, target, teacher, rows)
         if isinstance(module, MedusaHeads):
             return chat_heads.medusa_accuracy(module, teacher, rows)
         return chat_heads.draft_accuracy(module, teacher, rows)
 
     facts = {"kind": part, "target": target.name, "vocabulary": stored}
     state = steps(
-        run, module, objective, rows, lambda: {"accuracy": measured()}, plan, facts, None,
-        None if weights is None else weights.to(device), chat_heads.trained_by_adamw, "cpu", rows.size,
+        run, module, objective, rows, lambda: {"accuracy": measured()}, plan, facts, None, weights,
+        chat_heads.trained_by_adamw, "cpu", rows.size,
     )  # fmt: skip
     return state, module, measured()
 
 
-def _new(part: Part, model: Any, teacher: Teacher, rows: Answers, fresh: bool) -> Any:
-    """An untrained drafter; `fresh` if no checkpoint is loaded after."""
+def _new(
+    part: Part, target: Frozen, teacher: Teacher, rows: Answers, *, fresh: bool, device: str = "cpu"
+) -> Any:
+    """An untrained drafter on `device`; `fresh` if no checkpoint is loaded after. An EAGLE-3 head takes the target
+    there, too."""
+    model = target.model
     if part == "eagle":
-        return chat_heads.new_eagle_head(model, teacher.vocabulary, rows, fresh)
+        return chat_heads.new_eagle_head(model, teacher.vocabulary, rows, fresh).to(device)
+    if part == "eagle3":
+        model.to(device)
+        return chat_eagle3.new_eagle3_head(target, teacher.vocabulary, rows)
     if part == "medusa":
-        return MedusaHeads(MEDUSA_HEADS, 1, int(model.config.hidden_size), guesses=teacher.vocabulary)
-    return chat_heads.new_draft(model, teacher.vocabulary, rows, DRAFT_LAYERS, fresh)
+        heads = MedusaHeads(MEDUSA_HEADS, 1, int(model.config.hidden_size), guesses=teacher.vocabulary)
+        return heads.to(device)
+    return chat_heads.new_draft(model, teacher.vocabulary, rows, DRAFT_LAYERS, fresh).to(device)
 
 
 def _loss(
-    part: Part, module: Any, teacher: Teacher, rows: Answers, passes: int = 2
-) -> tuple[Objective, Tensor | None]:
+    part: Part, module: Any, target: Frozen, teacher: Teacher, rows: Answers, passes: int = 2
+) -> tuple[Objective, Any]:
     """A drafter's loss, and the weights of its parts; an EAGLE head that makes more than two passes makes them in
     every step."""
     if part == "eagle":
         objective = chat_heads.eagle_objective(module, teacher, rows, passes, every=2 if passes == 2 else 1)
-        return objective, torch.tensor([1.0, chat_heads.REGRESSION, 1.0])
+        return objective, torch.tensor([1.0, chat_heads.REGRESSION, 1.0], device=rows.device)
+    if part == "eagle3":
+        steps = chat_eagle3.STEPS
+        return chat_eagle3.eagle3_objective(module, target, teacher, rows), guided(
+            DECAY ** torch.arange(steps, device=rows.device)
+        )
     if part == "medusa":
-        decay = chat_heads.HEAD_DECAY ** torch.arange(MEDUSA_HEADS)
+        decay = chat_heads.HEAD_DECAY ** torch.arange(MEDUSA_HEADS, device=rows.device)
         return chat_heads.medusa_objective(module, teacher, rows), decay
     return chat_heads.draft_objective(module, teacher, rows), None
 
@@ -143,6 +161,9 @@ def export(folder: Path, part: Part, module: Any, model: str, state: dict[str, A
     if isinstance(module, EagleHead):
         module.accuracy = accuracy["accuracy"]
         eagle.write(folder, module, name, notes, DTYPE)
+    elif isinstance(module, Eagle3Head):
+        module.accuracy = accuracy[0]
+        eagle3.write(folder, module, name, notes | {"specdec_steps": accuracy}, DTYPE)
     elif isinstance(module, MedusaHeads):
         module.accuracy = accuracy
         medusa.write(folder, module, name, notes, DTYPE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, cast, get_args
 
 import typer
 
@@ -55,7 +55,7 @@ def write_waves(
 
 @app.command()
 def train(
-    part: Annotated[str, typer.Argument(help="eagle, medusa or draft")],
+    part: Annotated[str, typer.Argument(help="eagle, eagle3, medusa or draft")],
     minutes: Annotated[
         float, typer.Option(help="Budget in active minutes, those of earlier calls counted in.")
     ],
@@ -86,8 +86,8 @@ def train(
     from training.optimisers import Rates
     from training.pretrain import pick_device
 
-    if part not in ("eagle", "medusa", "draft"):
-        raise ValueError(f"There is no part '{part}'; expected eagle, medusa or draft.")
+    if part not in get_args(chat.Part):
+        raise ValueError(f"There is no part '{part}'; expected one of {', '.join(get_args(chat.Part))}.")
     kind = cast(chat.Part, part)
     plan = Plan(
         minutes, None, batch=batch, seed=seed, warmup_steps=30, decay_share=decay_share, rates=Rates(rate, rate),

@@ -159,7 +159,7 @@ def _fitted_exit(draft: LlamaForCausalLM, vocabulary: Tensor, rows: Answers) -> 
 
 def solved(square: Tensor, product: Tensor) -> Tensor:
     """Ridge regression from accumulated sums: float64 (n, n) and (n, d) → the matrix float32 (d, n)."""
-    square += RIDGE * square.diagonal().mean() * torch.eye(len(square))
+    square += RIDGE * square.diagonal().mean() * torch.eye(len(square), device=square.device)
     found: Tensor = torch.linalg.solve(square, product).T.float()
     return found.clone()
 

@@ -8,6 +8,7 @@ asks its states to resemble the target's; here they are guided at first (`starte
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,26 +92,36 @@ def rehearsed(
     """
     joined, true_states, logits = target.read_layers(ids, head.layers_read)
     embedded = head.embedded(ids, target.embedding)
-    size = ids.shape[1] - 1
-    places = torch.arange(size, device=ids.device)
-    states, true = _layer(head, embedded[:, 1:], head.enter(joined[:, :-1]), places, None, [])
 
     def beside(states: Tensor, at: Tensor) -> tuple[Pair, Pair]:
         return (head.norm(states), true_states[:, at]), (head.guess(states, head.lm_head), logits[:, at])
 
-    found = [beside(states, places + 1)]
+    return [beside(*found) for found in unrolled(head, embedded, joined, count, share, seed)]
+
+
+def unrolled(
+    head: Eagle3Head, embedded: Tensor, joined: Tensor, count: int, share: float, seed: int = 0
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """For each step the head's states (b, n, d), and the places int64 (n,) whose states of the target they stand for.
+
+    Args:
+        embedded, joined: (b, t, d) and (b, t, layers · d), of the text's tokens.
+    """
+    size = embedded.shape[1] - 1
+    places = torch.arange(size, device=embedded.device)
+    states, true = _layer(head, embedded[:, 1:], head.enter(joined[:, :-1]), places, None, [])
+    yield states, places + 1
     own: list[Keys] = []
     for step in range(1, count):
         if step == 1:  # of all places those from which all steps still have a token to guess
             chance = torch.Generator().manual_seed(seed)
             drawn = torch.randperm(max(1, size - count + 1), generator=chance)
-            places = drawn[: max(1, int(share * len(drawn)))].sort().values.to(ids.device)
+            places = drawn[: max(1, int(share * len(drawn)))].sort().values.to(embedded.device)
             states = states[:, places]
         further = places + step
         states, keys = _layer(head, embedded[:, further + 1], states, further, true, own)
         own.append(keys)
-        found.append(beside(states, further + 1))
-    return found
+        yield states, further + 1
 
 
 def _layer(

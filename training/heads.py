@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -74,6 +75,19 @@ class Frozen:
     @torch.no_grad()
     def read_layers(self, ids: Tensor, layers: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
         """What these layers read, joined (b, t, len(layers) · d), and `read`'s states and logits: ids int64 (b, t)."""
+        with self._inputs(layers) as seen:
+            states, logits = self.read(ids)
+        return torch.cat([seen[layer] for layer in layers], -1), states, logits
+
+    @torch.no_grad()
+    def read_inputs(self, ids: Tensor, layers: tuple[int, ...]) -> Tensor:
+        """What these layers read, joined (b, t, len(layers) · d), without the product that makes logits."""
+        with self._inputs(layers) as seen:
+            self.model.base_model(ids, use_cache=False)
+        return torch.cat([seen[layer] for layer in layers], -1)
+
+    @contextmanager
+    def _inputs(self, layers: tuple[int, ...]) -> Iterator[dict[int, Tensor]]:
         seen: dict[int, Tensor] = {}
         found = decoder_layers(self.model)
         hooks = [
@@ -83,11 +97,10 @@ class Frozen:
             for layer in set(layers)
         ]
         try:
-            states, logits = self.read(ids)
+            yield seen
         finally:
             for hook in hooks:
                 hook.remove()
-        return torch.cat([seen[layer] for layer in layers], -1), states, logits
 
     def autocast(self) -> torch.autocast:
         """bfloat16 matrix products if requested."""

@@ -19,8 +19,10 @@ from specdec_core.runtime.kv import KVMemory
 from tests.core.tiny import build, tokenizer
 from training import answers, chat, chat_heads
 from training.answers import check, template, write
+from training.chat_eagle3 import eagle3_accuracy
 from training.chat_heads import Teacher, draft_accuracy, eagle_accuracy, medusa_accuracy
 from training.chat_rows import HELD_OUT_EVERY, Answers
+from training.heads import Frozen
 from training.instructions import Instruction
 from training.loop import Plan, steps
 from training.optimisers import Rates
@@ -52,7 +54,7 @@ def words() -> Any:
 @pytest.fixture(scope="module")
 def model(words: Any) -> Any:
     """A tiny Llama that is sure of what it says, so that there is something to learn."""
-    made = build("llama", vocab_size=len(words)).requires_grad_(False)
+    made = build("llama", vocab_size=len(words), num_hidden_layers=4).requires_grad_(False)
     made.lm_head.weight.mul_(8.0)
     return made
 
@@ -196,7 +198,7 @@ def test_the_training_pass_is_the_heads_own(folder: Path, model: Any, words: Any
     torch.testing.assert_close(next_guess[:, 0], third[:, count - 1], atol=2e-3, rtol=2e-3)
 
 
-@pytest.mark.parametrize("part", ["eagle", "medusa", "draft"])
+@pytest.mark.parametrize("part", ["eagle", "eagle3", "medusa", "draft"])
 def test_a_drafter_learns_and_decodes(
     part: str, folder: Path, model: Any, words: Any, tmp_path: Path
 ) -> None:
@@ -209,10 +211,12 @@ def test_a_drafter_learns_and_decodes(
     teacher = Teacher.of(
         model, rows.vocabulary(chat.VOCABULARY if part != "draft" else 250, [1])[: len(words) - 1]
     )
-    module = chat._new(part, model, teacher, rows, fresh=True)  # type: ignore[arg-type]
-    objective, weights = chat._loss(part, module, teacher, rows)  # type: ignore[arg-type]
+    frozen = Frozen(model, "tiny", bfloat16=False)
+    module = chat._new(part, frozen, teacher, rows, fresh=True)  # type: ignore[arg-type]
+    objective, weights = chat._loss(part, module, frozen, teacher, rows)  # type: ignore[arg-type]
     measures: dict[str, Any] = {
         "eagle": lambda: eagle_accuracy(module, teacher, rows)["accuracy"][0],
+        "eagle3": lambda: eagle3_accuracy(module, frozen, teacher, rows)[0][0],
         "medusa": lambda: medusa_accuracy(module, teacher, rows)[0][0],
         "draft": lambda: draft_accuracy(module, teacher, rows),
     }
@@ -238,7 +242,7 @@ def test_a_drafter_learns_and_decodes(
     assert after < 0.9 * before
     assert measures[part]() > start
     state["vocabulary"] = teacher.vocabulary.tolist()
-    accuracy = {"eagle": {"accuracy": [0.5]}, "medusa": [[0.5, 0.1]] * 4, "draft": 0.5}[part]
+    accuracy = {"eagle": {"accuracy": [0.5]}, "eagle3": [[0.5]] * 5, "medusa": [[0.5, 0.1]] * 4, "draft": 0.5}[part]
     chat.export(tmp_path / part, part, module, str(target), state, accuracy)  # type: ignore[arg-type]
     models = sd.load_models(target, **{part: tmp_path / part})
     settings = sd.Settings(proposer="draft-model" if part == "draft" else part, max_new_tokens=24)
@@ -319,7 +323,7 @@ def test_the_card_measures_every_lane(
     parts = {}
     for part in ("eagle", "medusa", "draft"):
         teacher = Teacher.of(model, rows.vocabulary(200, [1]))
-        module = chat._new(part, model, teacher, rows, fresh=True)  # type: ignore[arg-type]
+        module = chat._new(part, Frozen(model, "tiny"), teacher, rows, fresh=True)  # type: ignore[arg-type]
         state = {"step": 0, "tokens": 0, "seconds": 0.0, "vocabulary": teacher.vocabulary.tolist()}
         accuracy: Any = {"eagle": {"accuracy": [0.5]}, "medusa": [[0.5, 0.1]] * 4, "draft": 0.5}[part]
         chat.export(tmp_path / part, part, module, str(target), state, accuracy)  # type: ignore[arg-type]
