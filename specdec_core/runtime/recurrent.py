@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache
+from transformers import DynamicCache, cache_utils
 from transformers.cache_utils import (
-    DummyLayer,
     DynamicLayer,
     DynamicSlidingWindowLayer,
     LinearAttentionAndFullAttentionLayer,
@@ -39,7 +38,9 @@ RECURRENT = (
     LinearAttentionAndFullAttentionLayer,
     LinearAttentionAndSlidingWindowAttentionLayer,
 )
-KNOWN = {DynamicLayer, DynamicSlidingWindowLayer, DummyLayer, *RECURRENT}
+KNOWN = {DynamicLayer, DynamicSlidingWindowLayer, *RECURRENT}
+if hasattr(cache_utils, "DummyLayer"):  # not before transformers 5.18
+    KNOWN.add(cache_utils.DummyLayer)
 MOST_COPIES = (
     80  # of the states: more than the longest chain, each token of which a draft may have to take back
 )
