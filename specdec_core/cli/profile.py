@@ -60,12 +60,22 @@ def random_models(target: Shape, draft: Shape | None, device: str, dtype: str, g
             f"Random weights of {' and '.join(one.name for one in shapes)} need {needed / 1e9:,.1f} GB on "
             f"{where.type}, and {free / 1e9:,.1f} GB are free. Choose smaller shapes."
         )
-    large, *small = (_random(one, where, kind) for one in shapes)
+    large, *small = (random_model(one, where, kind) for one in shapes)
     names = tuple(f"{one.name} ({one.title}, random weights)" for one in shapes)
     tokenizer = load_tokenizer(resolve("specdec-target"))
     models = assemble(tokenizer, large, small[0] if small else None, names=names, graphs=graphs)
     arrange_weights(models)
     return models
+
+
+def random_model(one: Shape, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
+    """One model of these sizes with random weights, made on the device."""
+    with device:
+        made: PreTrainedModel = LlamaForCausalLM._from_config(
+            _config(one), dtype=dtype, attn_implementation="sdpa"
+        )
+    made.eval()
+    return made
 
 
 def check_asked(models: Models, plan: Plan, given: Sequence[int] | None, eager: bool) -> str | None:
@@ -108,15 +118,6 @@ def save(profile: Recorded | None, out: Path) -> None:
             f"The profile could not be written to '{out}': {error.strerror or 'unknown error'}. "
             "Choose another file."
         ) from None
-
-
-def _random(one: Shape, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
-    with device:
-        made: PreTrainedModel = LlamaForCausalLM._from_config(
-            _config(one), dtype=dtype, attn_implementation="sdpa"
-        )
-    made.eval()
-    return made
 
 
 def _config(one: Shape) -> LlamaConfig:
