@@ -26,7 +26,7 @@ from training.figures import TOKENS, Lane, curve_of, lane, line, rows_of
 HERE = Path(__file__).parent
 SETS = {"held out": HERE / "chat_heldout.toml", "fresh eyes": HERE / "chat_fresh.toml"}
 FAILURES = HERE / "chat_failures.md"  # written by hand after reading the output
-PARTS = ("eagle", "medusa", "draft")
+PARTS = ("eagle", "eagle3", "medusa", "draft")
 MEASUREMENTS = "smollm2-measurements.json"
 UNMEASURED = "Not measured yet for these weights: `python -m training chat card` on an idle machine does it."
 WANTED = (  # the project's targets for the family: kind of prompt, lane, figure, least value
@@ -51,6 +51,8 @@ def lanes(models: sd.Models) -> list[Lane]:
         lane("branching", "branching"),
         lane("eagle", "eagle"),
         lane("eagle, small tree", "eagle", depth=3, top_k=2, nodes=4),
+        lane("eagle3", "eagle3"),
+        lane("eagle3, small tree", "eagle3", depth=3, top_k=2, nodes=4),
         lane("medusa", "medusa"),
         lane("prompt-lookup", "prompt-lookup", gamma=10),
         lane("lookahead", "lookahead"),

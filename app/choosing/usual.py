@@ -83,6 +83,12 @@ _USUAL = {
                 {"depth": 3, "top_k": 2, "nodes": 4},
             ),
             Guesser("draft-model", "smollm2-draft"),
+            Guesser(
+                "eagle3",
+                "smollm2-eagle3",
+                {"depth": 3, "top_k": 3, "nodes": 8},
+                {"depth": 3, "top_k": 2, "nodes": 4},
+            ),
             Guesser("medusa", "smollm2-medusa", begins={"nodes": 4}),
             Guesser("prompt-lookup"),
             Guesser("lookahead"),

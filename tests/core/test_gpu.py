@@ -182,8 +182,8 @@ def test_greedy_text_of_every_proposer_equals_generate_through_graphs(
 @pytest.mark.usefixtures("proposers")
 def test_sampled_texts_of_every_proposer_follow_the_distribution_through_graphs() -> None:
     """A Llama of six tokens, 400 texts of four for each registered proposer with a rule that suits it, chi-square
-    against plain transformers passes. Catches: rows of a rejected branch that a replay still sees. False alarm 1e-4
-    per proposer."""
+    against plain transformers passes. Catches: rows of a rejected branch that a replay still sees. The bound is for the
+    smallest of a dozen comparisons (`Meter`): false alarm about 1e-4 per proposer."""
     big = build("llama", vocab_size=6)
     small = like(big, "llama", 0.3, vocab_size=6)
     models = sd.Models(
@@ -205,7 +205,7 @@ def test_sampled_texts_of_every_proposer_follow_the_distribution_through_graphs(
             max_new_tokens=4,
             record="off",
         )
-        assert chance_of(sample(models, [1, 2, 3], settings, 400), expected) > 1e-4, proposer
+        assert chance_of(sample(models, [1, 2, 3], settings, 400), expected) > 1e-5, proposer
 
 
 def test_graphs_are_chosen_by_themselves_and_can_be_declined(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_model_that_asks_the_device_in_the_middle_of_a_pass_is_decoded_without
     forward = model.forward
 
     def asking(*args: object, **kwargs: torch.Tensor) -> object:
-        assert int(kwargs["position_ids"].max()) >= 0
+        assert int(kwargs["input_ids"].max()) >= 0
         return forward(*args, **kwargs)
 
     monkeypatch.setattr(model, "forward", asking)

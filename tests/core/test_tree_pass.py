@@ -60,7 +60,8 @@ def test_a_watched_prefill_computes_the_logits_of_one_row(architecture: str, dev
     finally:
         hook.remove()
     assert [len(seen) for seen in states] == [11, 4]
-    assert rows[0] == 1 and len(rows) > 1
+    assert rows[0] == 1
+    assert len(rows) > 1 or device == "cuda"  # a captured pass is replayed without hooks
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
