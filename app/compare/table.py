@@ -261,7 +261,9 @@ def _alpha(trace: Trace, loops: Loops) -> Cell:
         return Cell(f"{stats.acceptance_rate:.2f}", value, "; ".join(filter(None, notes)))
     if stats.acceptance_by_depth:
         first = " · ".join(f"{rate:.2f}" for rate in stats.acceptance_by_depth[:4])
-        notes = "at level 1, 2, …", _flattered(trace, loops)
+        levels = range(1, 1 + min(4, len(stats.acceptance_by_depth)))
+        more = ", …" if len(stats.acceptance_by_depth) > 4 else ""
+        notes = f"at level {', '.join(map(str, levels))}{more}", _flattered(trace, loops)
         return Cell(first, {"by_depth": stats.acceptance_by_depth}, "; ".join(filter(None, notes)))
     return Cell(NOTHING, None, "nothing was judged")
 

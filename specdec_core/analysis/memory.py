@@ -63,6 +63,9 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
     widest = max((row.width for row in trace.rounds), default=0)
     extra_rows = [row.riders for row in trace.rounds]
     fallen = [row.width - row.riders - (row.cache_after - row.cache_before) for row in trace.rounds]
+    stats = trace.stats
+    refused = stats.proposed - stats.pruned - stats.discarded - stats.accepted
+    ended = ", an accepted end token's among them" if sum(fallen) > refused else ""
     captured = header.device == "cuda"  # graphs round the rows up
     reserved: Literal["exact", "modelled"] = "modelled" if captured else "exact"
     lines = [
@@ -79,7 +82,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             "Wasted on rejected guesses",
             max(fallen, default=0) * models.target.kv_bytes,
             "exact",
-            f"In the worst round; in all rounds together, {_rows(sum(fallen))} of guesses.",
+            f"In the worst round; in all rounds together, {_rows(sum(fallen))} of guesses{ended}.",
             part=True,
         ),
         Line(

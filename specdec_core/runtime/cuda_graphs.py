@@ -31,7 +31,7 @@ from .reader import CausalReader
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # tokens per pass
+WIDTHS = (1, 2, 4, 8, 16, 32, 65)  # tokens per pass; the last a tree of 64 nodes with its root
 ROWS = 512  # KV rows are reserved in multiples of this, so the next lane can often reuse captured graphs
 COLUMNS = 128  # positions of a tree, those read before included, that a graph can show
 IDLE = 3  # how many unused sets of blocks and graphs are kept per model

@@ -24,6 +24,15 @@ export function prob(value) {
 }
 
 /**
+ * A probability that is compared with another: with more decimals where both would look the same.
+ * @param {number} value
+ * @param {number} other
+ */
+export function apart(value, other) {
+  return value !== other && prob(value) === prob(other) ? value.toPrecision(7) : prob(value);
+}
+
+/**
  * What a probability lies below, of which only a bound is known: rounded up, since the bound itself may be reached.
  * @param {number} bound
  */

@@ -5,9 +5,9 @@
  * @import { Moment } from "./moments.js"
  */
 
-import { below, flat, MARK, prob, roughly } from "./signs.js";
+import { apart, below, flat, MARK, prob, roughly } from "./signs.js";
 
-export { below, flat, MARK, prob };
+export { apart, below, flat, MARK, prob };
 
 /**
  * "1 token", "2 tokens".
@@ -123,8 +123,8 @@ export const T = {
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
   opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
-    const seen = kept === null ? `${count(tokens, "token")} in one round` : kept ? `${kept} kept, then a rejection` : "a rejection";
-    return `Opened at ${seen}. End shows all.`;
+    const seen = kept === null ? count(tokens, "token") : kept ? `${kept} kept, then a rejection` : "a rejection";
+    return `Opened at a telling round: ${seen}. End shows all.`;
   },
   sameText: "same text",
   inAll: (/** @type {number} */ ratio) => `${T.times(ratio)} in all`,
@@ -157,7 +157,7 @@ export const T = {
   signs: [
     ["␣ ⏎ ⇥", "a space, a line break, a tab"],
     ["⟨0xF0⟩ ◌", "a byte, a part of a character"],
-    ["∎", "the end of the text"],
+    ["∎", "the end of the text: the target's end token, whose name is spelled out elsewhere"],
     ["shaded", "the tokens of the round that is shown"],
     ["framed", "the token whose odds are shown"],
     ["ringed", "the token under the pointer, in every view"],

@@ -5,15 +5,16 @@
  * @import { Criterion } from "./odds.js"
  */
 
-import { prob, VERDICT } from "./text.js";
+import { apart, prob, VERDICT } from "./text.js";
 
 /**
  * "u = 0.250", or "u < 0.001" if three decimals are not enough.
  * @param {string} name
  * @param {number} value
+ * @param {number} [beside] a number that is not to look like it
  */
-function named(name, value) {
-  const text = prob(value);
+function named(name, value, beside) {
+  const text = beside === undefined ? prob(value) : apart(value, beside);
   return /^[<>]/.test(text) ? `${name} ${text}` : `${name} = ${text}`;
 }
 
@@ -61,7 +62,7 @@ export const O = {
     corrected: `The target wrote ${text} instead`,
     bonus: `The target added ${text} as a bonus`,
   }) ?? `The target wrote ${text}`,
-  where: (/** @type {number} */ round, /** @type {string} */ label) => `Round ${round} · ${label} · from the record`,
+  where: (/** @type {number} */ round, /** @type {string} */ label) => `Round ${round} · ${label}`,
   live: "The odds of each decision are shown as soon as the run has ended.",
   empty: "Step forward, or select a token, to see its odds.",
   sure: "How sure the models were",
@@ -166,8 +167,8 @@ export const O = {
   stays: "accepted",
   goes: "rejected",
   coins: "The coins of the chain",
-  tossed: (/** @type {number} */ u, /** @type {number} */ threshold, /** @type {Seen} */ verdict) => `The random number ${named("u", u)} is ${u < threshold ? "" : "not "}below the threshold ${prob(threshold)}${u < threshold === (verdict === "accepted") ? "" : "; nevertheless"}: ${VERDICT[verdict]}.`,
-  carried: (/** @type {number} */ u, /** @type {number} */ threshold) => `The random number ${named("u", u)} is not below the threshold ${prob(threshold)}, but a later token passed, and this one is kept with it: accepted.`,
+  tossed: (/** @type {number} */ u, /** @type {number} */ threshold, /** @type {Seen} */ verdict) => `The random number ${named("u", u, threshold)} is ${u < threshold ? "" : "not "}below the threshold ${apart(threshold, u)}${u < threshold === (verdict === "accepted") ? "" : "; nevertheless"}: ${VERDICT[verdict]}.`,
+  carried: (/** @type {number} */ u, /** @type {number} */ threshold) => `The random number ${named("u", u, threshold)} is not below the threshold ${apart(threshold, u)}, but a later token passed, and this one is kept with it: accepted.`,
   longest: "The rule keeps the longest prefix whose last coin passes, so coins before that one may fail.",
   decided: "What decided",
   coinUnknown: (/** @type {number|null} */ threshold) => `Not in this record.${threshold === null ? "" : ` Below ${prob(threshold)}, it keeps the guess.`}`,

@@ -1,8 +1,8 @@
 /** Jeder Satz und jedes Wort, das man im Player sieht; Namen und Werte wie im englischen Modul. */
 
-import { below as plainBelow, flat, MARK, prob as plainProb, roughly } from "./signs.js";
+import { apart as plainApart, below as plainBelow, flat, MARK, prob as plainProb, roughly } from "./signs.js";
 
-export { below, flat, MARK, prob };
+export { apart, below, flat, MARK, prob };
 
 /**
  * Eine Zahl mit Dezimalkomma.
@@ -19,6 +19,15 @@ function fixed(value, places) {
  */
 function prob(value) {
   return plainProb(value).replace(".", ",");
+}
+
+/**
+ * Eine Wahrscheinlichkeit neben einer anderen: mit mehr Stellen, wo beide gleich aussähen.
+ * @param {number} value
+ * @param {number} other
+ */
+function apart(value, other) {
+  return plainApart(value, other).replace(".", ",");
 }
 
 /**
@@ -173,7 +182,7 @@ export const T = {
   signs: [
     ["␣ ⏎ ⇥", "ein Leerzeichen, ein Zeilenumbruch, ein Tabulator"],
     ["⟨0xF0⟩ ◌", "ein Teil eines Schriftzeichens"],
-    ["∎", "das Ende des Textes"],
+    ["∎", "das Ende des Textes: das Endzeichen des Zielmodells, das anderswo ausgeschrieben ist"],
     ["getönt", "die Tokens der gezeigten Runde"],
     ["umrahmt", "das Token, dessen Chancen gezeigt sind"],
     ["umringt", "das Token unter dem Zeiger, in jeder Ansicht"],

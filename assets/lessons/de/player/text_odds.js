@@ -1,14 +1,15 @@
 /** Die Worte der Ansicht „Wahrscheinlichkeiten“. */
 
-import { prob, VERDICT } from "./text.js";
+import { apart, prob, VERDICT } from "./text.js";
 
 /**
  * "u = 0.250", oder "u < 0.001", wenn drei Stellen nicht genügen.
  * @param {string} name
  * @param {number} value
+ * @param {number} [beside] a number that is not to look like it
  */
-function named(name, value) {
-  const text = prob(value);
+function named(name, value, beside) {
+  const text = beside === undefined ? prob(value) : apart(value, beside);
   return /^[<>]/.test(text) ? `${name} ${text}` : `${name} = ${text}`;
 }
 
@@ -43,7 +44,7 @@ export const O = {
     corrected: `Das Zielmodell schrieb stattdessen ${text}`,
     bonus: `Das Zielmodell fügte als Bonus ${text} hinzu`,
   }) ?? `Das Zielmodell schrieb ${text}`,
-  where: (round, label) => `Runde ${round} · ${label} · aus der Aufzeichnung`,
+  where: (round, label) => `Runde ${round} · ${label}`,
   live: "Die Wahrscheinlichkeiten jeder Entscheidung erscheinen, sobald der Lauf beendet ist.",
   empty: "Gehen Sie einen Schritt weiter oder wählen Sie ein Token, um seine Wahrscheinlichkeiten zu sehen.",
   sure: "Wie sicher die Modelle waren",
@@ -145,8 +146,8 @@ export const O = {
   stays: "angenommen",
   goes: "abgelehnt",
   coins: "Die Münzen der Kette",
-  tossed: (u, threshold, verdict) => `Die Zufallszahl ${named("u", u)} liegt ${u < threshold ? "" : "nicht "}unter der Schwelle ${prob(threshold)}${u < threshold === (verdict === "accepted") ? "" : "; dennoch"}: ${VERDICT[verdict]}.`,
-  carried: (u, threshold) => `Die Zufallszahl ${named("u", u)} liegt nicht unter der Schwelle ${prob(threshold)}, aber ein späteres Token bestand, und dieses bleibt mit ihm: angenommen.`,
+  tossed: (u, threshold, verdict) => `Die Zufallszahl ${named("u", u, threshold)} liegt ${u < threshold ? "" : "nicht "}unter der Schwelle ${apart(threshold, u)}${u < threshold === (verdict === "accepted") ? "" : "; dennoch"}: ${VERDICT[verdict]}.`,
+  carried: (u, threshold) => `Die Zufallszahl ${named("u", u, threshold)} liegt nicht unter der Schwelle ${apart(threshold, u)}, aber ein späteres Token bestand, und dieses bleibt mit ihm: angenommen.`,
   longest: "Die Regel behält das längste Anfangsstück, dessen letzte Münze besteht; Münzen davor dürfen also scheitern.",
   decided: "Was entschied",
   coinUnknown: (threshold) => `Steht nicht in dieser Aufzeichnung.${threshold === null ? "" : ` Unter ${prob(threshold)} behält sie den Vorschlag.`}`,
