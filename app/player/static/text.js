@@ -124,7 +124,7 @@ export const T = {
   atPrompt: "The prompt, before round 1",
   opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
     const seen = kept === null ? count(tokens, "token") : kept ? `${kept} kept, then a rejection` : "a rejection";
-    return `Opened at a telling round: ${seen}. End shows all.`;
+    return `A telling round: ${seen}. End shows all.`;
   },
   sameText: "same text",
   inAll: (/** @type {number} */ ratio) => `${T.times(ratio)} in all`,
