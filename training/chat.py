@@ -1,4 +1,4 @@
-"""From a chat target to its own drafters: its answers, then EAGLE and EAGLE-3 heads, Medusa heads and a draft trained on them."""
+"""From a chat target to its own drafters: its answers, then the heads and the draft that are trained on them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from specdec_core.models import catalogue, draft_vocabulary
 from specdec_core.models.heads import Eagle3Head, EagleHead, MedusaHeads, eagle, eagle3, medusa
 from specdec_core.models.heads.layout import rope_theta
 from specdec_core.models.hub import load_tokenizer
-from training import answers, chat_eagle3, chat_heads, waves
+from training import answers, chat_eagle, chat_eagle3, chat_heads, waves
 from training.chat_heads import Objective, Teacher
 from training.chat_rows import Answers
 from training.checkpoints import latest_checkpoint, load_state
 from training.eagle3 import DECAY
 from training.export import write_json
-from training.heads import Frozen
+from training.frozen import Frozen
 from training.heads_data import open_target, source_of
 from training.instructions import instructions
 from training.loop import Plan, steps
@@ -44,7 +44,7 @@ def write_answers(model: str, corpus: Path, folder: Path, minutes: float, slots:
 def write_waves(
     model: str, corpus: Path, folder: Path, tokens: int, rows: int, own_waves: int, seed: int, device: str
 ) -> int:
-    """Let the target answer instructions, and turns it made up, until so many tokens are in an empty folder, on a GPU."""
+    """Let the target answer instructions, and turns it made up, until so many tokens are in an empty folder."""
     target, tokenizer = open_target(model, "cpu"), load_tokenizer(source_of(model))
     if device != "cpu":
         torch.set_float32_matmul_precision("high")
@@ -89,7 +89,7 @@ def train_part(
 
     def measured() -> Any:
         if isinstance(module, EagleHead):
-            return chat_heads.eagle_accuracy(module, teacher, rows)
+            return chat_eagle.eagle_accuracy(module, teacher, rows)
         if isinstance(module, Eagle3Head):
             return chat_eagle3.eagle3_accuracy(module, target, teacher, rows)
         if isinstance(module, MedusaHeads):
@@ -109,16 +109,17 @@ def _new(
 ) -> Any:
     """An untrained drafter on `device`; `fresh` if no checkpoint is loaded after. An EAGLE-3 head takes the target
     there, too."""
-    model = target.model
+    model: Any = target.model
     if part == "eagle":
-        return chat_heads.new_eagle_head(model, teacher.vocabulary, rows, fresh).to(device)
+        return chat_eagle.new_eagle_head(model, teacher.vocabulary, rows, fresh).to(device)
     if part == "eagle3":
         model.to(device)
         return chat_eagle3.new_eagle3_head(target, teacher.vocabulary, rows)
     if part == "medusa":
         heads = MedusaHeads(MEDUSA_HEADS, 1, int(model.config.hidden_size), guesses=teacher.vocabulary)
         return heads.to(device)
-    return chat_heads.new_draft(model, teacher.vocabulary, rows, DRAFT_LAYERS, fresh).to(device)
+    draft: Any = chat_heads.new_draft(model, teacher.vocabulary, rows, DRAFT_LAYERS, fresh)
+    return draft.to(device)
 
 
 def _loss(
@@ -127,8 +128,8 @@ def _loss(
     """A drafter's loss, and the weights of its parts; an EAGLE head that makes more than two passes makes them in
     every step."""
     if part == "eagle":
-        objective = chat_heads.eagle_objective(module, teacher, rows, passes, every=2 if passes == 2 else 1)
-        return objective, torch.tensor([1.0, chat_heads.REGRESSION, 1.0], device=rows.device)
+        objective = chat_eagle.eagle_objective(module, teacher, rows, passes, every=2 if passes == 2 else 1)
+        return objective, torch.tensor([1.0, chat_eagle.REGRESSION, 1.0], device=rows.device)
     if part == "eagle3":
         steps = chat_eagle3.STEPS
         return chat_eagle3.eagle3_objective(module, target, teacher, rows), guided(

@@ -76,9 +76,12 @@ def train(
     name: Annotated[str | None, typer.Option(help="Run name; default: the part's.")] = None,
     device: Device = "auto",
     passes: Annotated[
-        int, typer.Option(min=1, max=8, help="eagle: levels of a tree that are rehearsed; 2 in every other step.")
+        int,
+        typer.Option(min=1, max=8, help="eagle: levels of a tree that are rehearsed; 2 in every other step."),
     ] = 2,
-    every: Annotated[int, typer.Option(min=1, help="Steps between measurements, and between checkpoints.")] = 100,
+    every: Annotated[
+        int, typer.Option(min=1, help="Steps between measurements, and between checkpoints.")
+    ] = 100,
 ) -> None:
     """Train one drafter and write it out; continues the run if it has a checkpoint."""
     from training import chat

@@ -1,13 +1,13 @@
-"""How are heads and a draft trained for a chat target? On its own answers, whose states are at hand (`answers.py`).
+"""How are Medusa heads and a draft trained for a chat target? On its own answers, whose states are at hand.
 
-The target itself is never run here: a stored state times the output matrix gives its distribution. All three guess over
-one draft vocabulary (`models.draft_vocabulary`), and all start from parts of the target, which needs many
-times less text to learn from: the EAGLE head and the draft from whole layers of it, the Medusa heads from the identity.
+The target itself is never run here: a stored state (`answers.py`) times the output matrix gives its distribution. All
+of a target's drafters guess over one draft vocabulary (`models.draft_vocabulary`), and start from parts of it, which
+needs many times less text to learn from: the draft from its first layers, the Medusa heads from the identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +15,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM
-from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-from specdec_core.models.heads import EagleHead, MedusaHeads
-from specdec_core.models.heads.layout import rope_theta
+from specdec_core.models.heads import MedusaHeads
 from training.chat_rows import Answers
 
 RANKS = 10  # ranks whose accuracy is measured
-REGRESSION = 0.3  # weight of the smooth L1 on states beside the cross-entropy
-LATER_PASS = 0.7  # weight of a pass on the head's own features, in steps that have one; of the next its square
 MEDUSA_PLACES = 48  # for each conversation of a batch
 HEAD_DECAY = 0.8  # Medusa's λ: a later head counts less
-FITTED_ON = 128  # conversations on which a fresh EAGLE head's first matrix is fitted
+FITTED_ON = 128  # conversations on which a fresh drafter's first matrix is fitted
 RIDGE = 1e-3  # of the mean square of its inputs
 
 
@@ -58,56 +54,6 @@ class Teacher:
     def says(self, states: Tensor) -> Tensor:
         """The target's distribution over the draft vocabulary: states (n, d) → float32 (n, k)."""
         return (states @ self.output.T).softmax(-1)
-
-
-def new_eagle_head(model: Any, vocabulary: Tensor, rows: Answers, fresh: bool = True) -> EagleHead:
-    """A head initialised as the target's last layer and norm, on an estimate of that layer's input.
-
-    The first matrix is fitted by least squares: from the next token's embedding and the state before it to the input of
-    the target's last layer there. Untrained, it already guesses right in 0.30 of places (measured on
-    SmolLM2-135M-Instruct). Without `fresh` the fit is skipped, since other weights will be loaded.
-    """
-    config = model.config
-    shape = LlamaConfig(
-        vocab_size=int(config.vocab_size),
-        hidden_size=int(config.hidden_size),
-        intermediate_size=int(config.intermediate_size),
-        num_hidden_layers=1,
-        num_attention_heads=int(config.num_attention_heads),
-        num_key_value_heads=int(config.num_key_value_heads),
-        head_dim=int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads),
-        max_position_embeddings=int(config.max_position_embeddings),
-        rms_norm_eps=float(config.rms_norm_eps),
-        rope_parameters={"rope_type": "default", "rope_theta": rope_theta(config)},
-    )
-    head = EagleHead(shape, bias=False, vocabulary=vocabulary, norms=True)
-    head.layers[0].load_state_dict(model.model.layers[-1].state_dict())
-    assert isinstance(head.norm, nn.Module)
-    head.norm.load_state_dict(model.model.norm.state_dict())
-    if fresh:
-        with torch.no_grad():
-            head.fc.weight.copy_(_fitted(model, rows))
-    return head
-
-
-@torch.inference_mode()
-def _fitted(model: Any, rows: Answers) -> Tensor:
-    """The matrix (d, 2 d) from embedding and previous state to the last layer's input, by least squares."""
-    seen: list[Tensor] = []
-    hook = model.model.layers[-1].register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-    embedding = model.get_input_embeddings().weight
-    width = embedding.shape[1]
-    square, product = torch.zeros(2 * width, 2 * width).double(), torch.zeros(2 * width, width).double()
-    for numbers in torch.from_numpy(rows.training[:FITTED_ON]).split(8):
-        found = rows.fetch(numbers)
-        seen.clear()
-        model.model(found.tokens, use_cache=False)
-        inputs = torch.cat((F.embedding(found.tokens, embedding)[:, 1:], found.states[:, :-1]), -1)
-        inputs, wanted = inputs[found.judged[:, 1:]], seen[0][:, 1:][found.judged[:, 1:]]
-        square += (inputs.T @ inputs).double()
-        product += (inputs.T @ wanted).double()
-    hook.remove()
-    return solved(square, product)
 
 
 def new_draft(
@@ -176,37 +122,6 @@ def _own_names(vocabulary: Tensor, rows: Answers) -> Tensor:
 Objective = Callable[[Tensor], Tensor]
 
 
-def eagle_objective(
-    head: EagleHead, teacher: Teacher, rows: Answers, passes: int = 2, every: int = 2
-) -> Objective:
-    """Numbers of conversations to losses float32 (3,): cross-entropy, smooth L1 of states, both on its own features.
-
-    Every `every`-th step goes on to pass 2, 3, … `passes`, as the head is used at that level of a tree: true features
-    up to a place, its own guesses from there. They are measured at the first pass's places, one token further each.
-    """
-    steps = 0
-
-    def losses(numbers: Tensor) -> Tensor:
-        nonlocal steps
-        steps += 1
-        found = rows.fetch(numbers)
-        embedded = F.embedding(found.tokens, teacher.embedding)
-        guessed, true = _pass(head, embedded[:, 1:], found.states[:, :-1])
-        judged = found.judged[:, 1:]
-        losses = _compare(guessed[judged], found.states[:, 1:][judged], teacher)
-        later, own = torch.zeros((), device=guessed.device), list[Keys]()
-        for at in range(1, 1 if steps % every else passes):
-            # Row t of this pass is place t + at, with the feature that row t of the pass before guessed for it.
-            guessed, keys = _pass(head, embedded[:, 1 + at :], guessed[:, :-1], true, own)
-            own.append(keys)
-            judged = found.judged[:, 1 + at :]
-            further = _compare(guessed[judged], found.states[:, 1 + at :][judged], teacher)
-            later = later + LATER_PASS**at * (further[0] + REGRESSION * further[1])
-        return torch.stack((*losses, later))
-
-    return losses
-
-
 def medusa_objective(heads: MedusaHeads, teacher: Teacher, rows: Answers, seed: int = 0) -> Objective:
     """Maps numbers of conversations to the heads' cross-entropies float32 (heads,), in nats per token.
 
@@ -242,31 +157,6 @@ def draft_objective(draft: LlamaForCausalLM, teacher: Teacher, rows: Answers) ->
 
 
 @torch.no_grad()
-def eagle_accuracy(head: EagleHead, teacher: Teacher, rows: Answers, most: int = 64) -> dict[str, Any]:
-    """On held-out answers: shares of right guesses by rank after true features, and of chains of guesses by length."""
-    hits, chains = (torch.zeros(size, device=rows.device) for size in (RANKS, 3))
-    places = 0
-    for numbers in rows.heldout[:most].split(8):
-        found = rows.fetch(numbers)
-        embedded = F.embedding(found.tokens, teacher.embedding)
-        first, keys = _pass(head, embedded[:, 1:], found.states[:, :-1])
-        second, _ = _pass(head, embedded[:, 2:], first[:, :-1], keys)
-        judged = found.judged[:, 1:-1] & found.judged[:, 2:]
-        right = teacher.says(found.states[:, 1:-1][judged]).argmax(-1, keepdim=True)
-        guesses = (first[:, :-1][judged] @ teacher.output.T).topk(RANKS).indices
-        hits += (guesses == right).float().sum(0)
-        further = teacher.says(found.states[:, 2:][judged]).argmax(-1)
-        follow = (second[judged] @ teacher.output.T).argmax(-1) == further
-        ok = guesses[:, :1] == right
-        chains += torch.stack((ok.sum().float(), (ok[:, 0] & follow).sum().float(), follow.sum().float()))
-        places += len(right)
-    return {
-        "accuracy": [round(share, 4) for share in (hits / places).tolist()],
-        "chain": [round(share, 4) for share in (chains / places).tolist()],
-    }
-
-
-@torch.no_grad()
 def medusa_accuracy(heads: MedusaHeads, teacher: Teacher, rows: Answers, most: int = 64) -> list[list[float]]:
     """On held-out answers: for each head the shares of right guesses by rank."""
     shares = []
@@ -295,56 +185,6 @@ def draft_accuracy(draft: LlamaForCausalLM, teacher: Teacher, rows: Answers, mos
         hits += int((guesses == teacher.says(found.states[found.judged]).argmax(-1)).sum())
         places += len(guesses)
     return round(hits / places, 4)
-
-
-def _compare(guessed: Tensor, true: Tensor, teacher: Teacher) -> tuple[Tensor, Tensor]:
-    """Cross-entropy between the distributions of both states (n, d), and their smooth L1."""
-    cross = F.cross_entropy(guessed @ teacher.output.T, teacher.says(true))
-    return cross, F.smooth_l1_loss(guessed, true)
-
-
-Keys = tuple[Tensor, Tensor]  # of the pass over true features: (b, kv heads, t, width) each
-
-
-def _pass(
-    head: EagleHead, embedded: Tensor, features: Tensor, true: Keys | None = None, own: Sequence[Keys] = ()
-) -> tuple[Tensor, Keys]:
-    """One pass over all places at once: two of (b, t, d) → guessed features (b, t, d), and its keys and values.
-
-    With `true`, the keys of the pass over true features, the place of row t is t + 1, or further by as many passes as
-    `own` has keys of: it attends to the true ones up to t, to the own ones of its row, and to itself, which is what the
-    head sees at that level of a tree.
-    """
-    layer: Any = head.layers[0]
-    attention = layer.self_attn
-    rows = head.fc(torch.cat((embedded, features), -1))
-    batch, count, _ = rows.shape
-    places = torch.arange(count, device=rows.device)[None] + (0 if true is None else 1 + len(own))
-    normed = layer.input_layernorm(rows)
-    shape = (batch, count, -1, attention.head_dim)
-    q, k, v = (
-        getattr(attention, f"{name}_proj")(normed).view(shape).transpose(1, 2) for name in ("q", "k", "v")
-    )
-    q, k = apply_rotary_pos_emb(q, k, *head._rotary[0](rows, places))
-    if true is None:
-        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-    else:
-        group = q.shape[1] // k.shape[1]
-        (keys, values), *after = (
-            tuple(part[:, :, :count].repeat_interleave(group, 1) for part in pair) for pair in (true, *own, (k, v))
-        )
-        hidden = torch.ones(count, count, dtype=torch.bool, device=rows.device).triu(1)
-        scores = [(q @ keys.transpose(2, 3)).masked_fill(hidden, -torch.inf)]
-        scores += [(q * one).sum(-1, keepdim=True) for one, _ in after]
-        weights = torch.cat(scores, -1) * attention.head_dim**-0.5
-        *parts, last = weights.softmax(-1).split([count, *[1] * len(after)], -1)
-        seen = parts[0] @ values + last * after[-1][1]
-        for part, (_, value) in zip(parts[1:], after, strict=False):
-            seen = seen + part * value
-    rows = rows + attention.o_proj(seen.transpose(1, 2).reshape(batch, count, -1))
-    rows = rows + layer.mlp(layer.post_attention_layernorm(rows))
-    made: Tensor = head.norm(rows) if head.norms else rows
-    return made, (k, v)
 
 
 def trained_by_adamw(name: str, weight: nn.Parameter | Tensor) -> bool:

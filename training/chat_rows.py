@@ -125,7 +125,10 @@ class Answers:
         there = inside < lengths[:, None]
         taken = (self.starts[numbers, None] + inside)[there]
         shape = (len(numbers), head + len(inside))
-        tokens, states = torch.zeros(shape, dtype=torch.int64), self.states.new_zeros((*shape, self.states.shape[1]))
+        tokens, states = (
+            torch.zeros(shape, dtype=torch.int64),
+            self.states.new_zeros((*shape, self.states.shape[1])),
+        )
         judged = torch.zeros(shape, dtype=torch.bool)
         tokens[:, :head], states[:, :head] = before, known
         tokens[:, head:][there] = self.tokens[taken]
@@ -139,7 +142,9 @@ class Answers:
         chosen[torch.from_numpy(self.training)] = True
         places = torch.arange(len(self.tokens)) - self.starts.repeat_interleave(self.lengths)
         answered = places >= self.prompts.repeat_interleave(self.lengths)
-        counts = torch.bincount(self.tokens[answered & chosen.repeat_interleave(self.lengths)], minlength=2 * size)
+        counts = torch.bincount(
+            self.tokens[answered & chosen.repeat_interleave(self.lengths)], minlength=2 * size
+        )
         counts[list(ends)] += END_WEIGHT
         ranked = counts.argsort(descending=True, stable=True).tolist()
         return torch.tensor(sorted(ranked[:size]))

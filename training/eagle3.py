@@ -19,7 +19,8 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from specdec_core.models.heads import Eagle3Head, eagle3
 from training.card import table
-from training.heads import RANKS, Frozen, Objective, Pair, layer_shape, made_by, same_run
+from training.frozen import Frozen
+from training.heads import RANKS, Objective, Pair, layer_shape, made_by, same_run
 from training.loop import Plan, Source, steps
 from training.optimisers import is_matrix
 from training.started import fitted, guided, last_input, last_layer, same_weights

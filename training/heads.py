@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-from transformers import LlamaConfig, PreTrainedModel
+from torch import Tensor
+from transformers import LlamaConfig
 
 from specdec_core.models.heads import EagleHead, MedusaHeads, eagle, medusa
 from specdec_core.models.heads.layout import rope_theta
-from specdec_core.runtime.first_layers import decoder_layers
 from training.card import table
 from training.checkpoints import latest_checkpoint, load_state
+from training.frozen import Frozen
 from training.loop import Plan, Source, steps
 from training.optimisers import is_matrix
 
@@ -36,75 +34,6 @@ CLASSIFICATION = 0.1  # share of the cross-entropy in EAGLE's loss
 Heads = MedusaHeads | EagleHead
 Objective = Callable[[Tensor], Tensor]
 Pair = tuple[Tensor, Tensor]  # what was guessed, and what is right
-
-
-@dataclass(frozen=True)
-class Frozen:
-    """The target: its states and logits, and the two matrices that heads may share."""
-
-    model: PreTrainedModel
-    name: str
-    bfloat16: bool = True
-
-    @property
-    def output(self) -> nn.Linear:
-        """From states to logits."""
-        return cast(nn.Linear, self.model.get_output_embeddings())
-
-    @property
-    def embedding(self) -> nn.Embedding:
-        """From tokens to the width of the first layer."""
-        return cast(nn.Embedding, self.model.get_input_embeddings())
-
-    @property
-    def device(self) -> str:
-        """cpu or cuda."""
-        return str(self.model.device.type)
-
-    @torch.no_grad()
-    def read(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """States (b, t, d), what the output matrix reads, and logits (b, t, V): ids int64 (b, t)."""
-        seen: list[Tensor] = []
-        hook = self.output.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-        try:
-            logits: Tensor = self.model(ids, use_cache=False).logits
-        finally:
-            hook.remove()
-        return seen[0], logits
-
-    @torch.no_grad()
-    def read_layers(self, ids: Tensor, layers: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
-        """What these layers read, joined (b, t, len(layers) · d), and `read`'s states and logits: ids int64 (b, t)."""
-        with self._inputs(layers) as seen:
-            states, logits = self.read(ids)
-        return torch.cat([seen[layer] for layer in layers], -1), states, logits
-
-    @torch.no_grad()
-    def read_inputs(self, ids: Tensor, layers: tuple[int, ...]) -> Tensor:
-        """What these layers read, joined (b, t, len(layers) · d), without the product that makes logits."""
-        with self._inputs(layers) as seen:
-            self.model.base_model(ids, use_cache=False)
-        return torch.cat([seen[layer] for layer in layers], -1)
-
-    @contextmanager
-    def _inputs(self, layers: tuple[int, ...]) -> Iterator[dict[int, Tensor]]:
-        seen: dict[int, Tensor] = {}
-        found = decoder_layers(self.model)
-        hooks = [
-            found[layer].register_forward_pre_hook(
-                lambda module, inputs, layer=layer: seen.update({layer: inputs[0]})
-            )
-            for layer in set(layers)
-        ]
-        try:
-            yield seen
-        finally:
-            for hook in hooks:
-                hook.remove()
-
-    def autocast(self) -> torch.autocast:
-        """bfloat16 matrix products if requested."""
-        return torch.autocast(self.device, torch.bfloat16, enabled=self.bfloat16)
 
 
 def medusa_pairs(heads: MedusaHeads, target: Frozen, ids: Tensor) -> list[Pair]:

@@ -12,7 +12,7 @@ from specdec_core.models.hub import check_present, load_model, load_tokenizer
 from specdec_core.models.sources import locate
 from training.batches import Batches
 from training.evaluate import heldout_rows
-from training.heads import Frozen
+from training.frozen import Frozen
 from training.loop import Plan, Source
 from training.mix import FOCUS
 from training.own_text import OwnText, read_texts

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from specdec_core.models.heads import MtpModules, mtp
 from training.card import table
-from training.heads import RANKS, Frozen, Objective, Pair, layer_shape, made_by, same_run
+from training.frozen import Frozen
+from training.heads import RANKS, Objective, Pair, layer_shape, made_by, same_run
 from training.loop import Plan, Source, steps
 from training.optimisers import is_matrix
 from training.started import fitted, guided, last_input, last_layer, same_weights

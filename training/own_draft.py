@@ -17,7 +17,8 @@ from training.card import table
 from training.checkpoints import load_weights, require_checkpoint
 from training.evaluate import family_losses
 from training.export import llama_config, write_json
-from training.heads import Frozen, made_by
+from training.frozen import Frozen
+from training.heads import made_by
 from training.heads_data import source_of
 from training.loop import Plan, Source, steps
 from training.model import SmallLlama

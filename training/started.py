@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from specdec_core.runtime.first_layers import decoder_layers
 from training.chat_heads import solved
-from training.heads import Frozen
+from training.frozen import Frozen
 
 ROWS = 8  # held-out rows a fit reads at once
 GUIDED = 0.6  # the share of the budget in which the target's states guide

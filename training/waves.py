@@ -79,7 +79,9 @@ class Waves:
             for layer in inner.layers
         ]
         self.norm, self.output = here(inner.norm.weight), here(model.lm_head.weight)
-        cos, sin = inner.rotary_emb(torch.zeros(1, 1, 1), torch.arange(int(config.max_position_embeddings))[None])
+        cos, sin = inner.rotary_emb(
+            torch.zeros(1, 1, 1), torch.arange(int(config.max_position_embeddings))[None]
+        )
         self.cos, self.sin = cos[0].to(self.device), sin[0].to(self.device)
         self.block = torch.empty(0, dtype=self.narrow, device=self.device)
 
@@ -99,7 +101,9 @@ class Waves:
         cache = self._cache(rows, width + longest)
         for first in range(0, rows, CHUNK):
             some = slice(first, min(rows, first + CHUNK))
-            states[some, :width] = self._read(tokens[some, :width], pads[some], cache[:, :, some]).to(self.narrow)
+            states[some, :width] = self._read(tokens[some, :width], pads[some], cache[:, :, some]).to(
+                self.narrow
+            )
         choose = Choice(tokens[:, :width], pads, ways, seed, temperature, len(self.output))
         mask = torch.where(torch.arange(width + longest, device=self.device) < pads[:, None], BLOCKED, 0.0)
         mask = mask.to(self.narrow)[:, None, None]
@@ -250,7 +254,11 @@ def write(
                 order = sorted(range(len(some)), key=lambda row: found[row])
                 ways, chosen = [found[row] for row in order], [some[row] for row in order]
                 wave = waves.answer(
-                    [prefix + list(one[1]) + suffix for one in chosen], ways, longest_answer, ends, seed + number
+                    [prefix + list(one[1]) + suffix for one in chosen],
+                    ways,
+                    longest_answer,
+                    ends,
+                    seed + number,
                 )
                 columns = _columns(wave, len(prefix), [one[0] for one in chosen], ways)
                 if storing is not None:
@@ -260,25 +268,34 @@ def write(
                 path = folder / f"part-{number:04}.safetensors"
                 storing = background.submit(answers.store, path, columns, note)
                 total, number = total + len(columns["tokens"]), number + 1
-                print(f"{number} parts, {total} tokens, {len(columns['tokens']) / seconds:.0f} tokens/s", flush=True)
+                print(
+                    f"{number} parts, {total} tokens, {len(columns['tokens']) / seconds:.0f} tokens/s",
+                    flush=True,
+                )
                 if total >= tokens:
                     break
         _finished(storing)
     return total
 
 
-def turns(waves: Waves, prefix: Sequence[int], ends: Sequence[int], rows: int, seed: int) -> list[tuple[int, ...]]:
+def turns(
+    waves: Waves, prefix: Sequence[int], ends: Sequence[int], rows: int, seed: int
+) -> list[tuple[int, ...]]:
     """What users would say, as the target makes it up at temperature 1 from the bare beginning of its template."""
     wave = waves.answer([prefix] * rows, [2] * rows, TURN, ends, seed, temperature=1.0)
     found = set()
     for written, count in zip(wave.tokens[:, wave.width :].tolist(), wave.counts.tolist(), strict=True):
-        if 4 < count and written[count - 1] in ends:
+        if count > 4 and written[count - 1] in ends:
             found.add(tuple(written[: count - 1]))
     return sorted(found)
 
 
 def _prompts(
-    instructions: Iterator[Instruction], own: Sequence[tuple[int, ...]], tokenizer: Any, longest: int, rows: int
+    instructions: Iterator[Instruction],
+    own: Sequence[tuple[int, ...]],
+    tokenizer: Any,
+    longest: int,
+    rows: int,
 ) -> Iterator[tuple[int, tuple[int, ...], bool]]:
     """Kind, tokens and whether they came before, without end; the target's own among the first."""
     kinds, known, left = list(KINDS), set[tuple[int, ...]](), list(own)

@@ -38,7 +38,7 @@ RECURRENT = (
     LinearAttentionAndFullAttentionLayer,
     LinearAttentionAndSlidingWindowAttentionLayer,
 )
-KNOWN = {DynamicLayer, DynamicSlidingWindowLayer, *RECURRENT}
+KNOWN: set[type] = {DynamicLayer, DynamicSlidingWindowLayer, *RECURRENT}
 if hasattr(cache_utils, "DummyLayer"):  # not before transformers 5.18
     KNOWN.add(cache_utils.DummyLayer)
 MOST_COPIES = (

@@ -17,12 +17,13 @@ from safetensors.torch import load_file
 import specdec_core as sd
 from specdec_core.runtime.kv import KVMemory
 from tests.core.tiny import build, tokenizer
-from training import answers, chat, chat_heads
+from training import answers, chat, chat_eagle, chat_heads
 from training.answers import check, template, write
+from training.chat_eagle import eagle_accuracy
 from training.chat_eagle3 import eagle3_accuracy
-from training.chat_heads import Teacher, draft_accuracy, eagle_accuracy, medusa_accuracy
+from training.chat_heads import Teacher, draft_accuracy, medusa_accuracy
 from training.chat_rows import HELD_OUT_EVERY, Answers
-from training.heads import Frozen
+from training.frozen import Frozen
 from training.instructions import Instruction
 from training.loop import Plan, steps
 from training.optimisers import Rates
@@ -170,18 +171,18 @@ def test_rows_hold_what_was_written(folder: Path, model: Any, words: Any) -> Non
 
 
 def test_the_training_pass_is_the_heads_own(folder: Path, model: Any, words: Any) -> None:
-    """First pass: all places at once against `EagleHead.forward`. Second and third: against the head's memory after true
-    features and one guess or two, as the proposer uses it. Catches: training that shows the head rows it will not have."""
+    """First pass: all places at once against `EagleHead.forward`. Second, third: against the head's memory after true
+    features and one guess or two, as it is used. Catches: training that shows the head rows it will not have."""
     rows = _rows(folder, model, words)
-    head = chat_heads.new_eagle_head(model, rows.vocabulary(100, [1]), rows)
+    head = chat_eagle.new_eagle_head(model, rows.vocabulary(100, [1]), rows)
     found = rows.fetch(torch.tensor([0]))
     embedding = model.get_input_embeddings()
     embedded = F.embedding(found.tokens, embedding.weight)
     count = 12
     with torch.inference_mode():
-        first, keys = chat_heads._pass(head, embedded[:, 1:], found.states[:, :-1])
-        second, own_keys = chat_heads._pass(head, embedded[:, 2:], first[:, :-1], keys)
-        third, _ = chat_heads._pass(head, embedded[:, 3:], second[:, :-1], keys, [own_keys])
+        first, keys = chat_eagle._pass(head, embedded[:, 1:], found.states[:, :-1])
+        second, own_keys = chat_eagle._pass(head, embedded[:, 2:], first[:, :-1], keys)
+        third, _ = chat_eagle._pass(head, embedded[:, 3:], second[:, :-1], keys, [own_keys])
         memory = KVMemory(1, 64)
         places = torch.arange(count)[None]
         causal = torch.zeros(1, 1, count, count).masked_fill(~torch.ones(count, count).tril().bool(), -1e9)
@@ -242,7 +243,12 @@ def test_a_drafter_learns_and_decodes(
     assert after < 0.9 * before
     assert measures[part]() > start
     state["vocabulary"] = teacher.vocabulary.tolist()
-    accuracy = {"eagle": {"accuracy": [0.5]}, "eagle3": [[0.5]] * 5, "medusa": [[0.5, 0.1]] * 4, "draft": 0.5}[part]
+    accuracy = {
+        "eagle": {"accuracy": [0.5]},
+        "eagle3": [[0.5]] * 5,
+        "medusa": [[0.5, 0.1]] * 4,
+        "draft": 0.5,
+    }[part]
     chat.export(tmp_path / part, part, module, str(target), state, accuracy)  # type: ignore[arg-type]
     models = sd.load_models(target, **{part: tmp_path / part})
     settings = sd.Settings(proposer="draft-model" if part == "draft" else part, max_new_tokens=24)
@@ -256,7 +262,7 @@ def test_a_fitted_beginning_guesses_better_than_chance(folder: Path, model: Any,
     """Least squares before any step. Catches: embedding and state joined the other way round."""
     rows = _rows(folder, model, words)
     teacher = Teacher.of(model, rows.vocabulary(200, [1]))
-    head = chat_heads.new_eagle_head(model, teacher.vocabulary, rows)
+    head = chat_eagle.new_eagle_head(model, teacher.vocabulary, rows)
     fitted = eagle_accuracy(head, teacher, rows)["accuracy"][0]
     with torch.no_grad():
         head.fc.weight.copy_(head.fc.weight.roll(32, 1))

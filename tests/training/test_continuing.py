@@ -18,7 +18,7 @@ from tests.core.tiny import build, tokenizer
 from training import eagle3, mtp
 from training.checkpoints import load_weights, require_checkpoint
 from training.cli import app
-from training.heads import Frozen
+from training.frozen import Frozen
 from training.loop import Plan
 from training.optimisers import Rates
 from training.own_text import OwnText

@@ -33,9 +33,7 @@ def test_a_wave_writes_what_generate_writes(tmp_path: Path) -> None:
     model = build("llama", vocab_size=len(words)).requires_grad_(False)
     model.lm_head.weight.mul_(8.0)
     instructions = (Instruction("chat", f"{WORDS[at % len(WORDS)]} {at // 8}") for at in count())
-    found = write(
-        tmp_path, model, words, instructions, 3, 700, rows=12, device="cpu", longest_answer=20
-    )
+    found = write(tmp_path, model, words, instructions, 3, 700, rows=12, device="cpu", longest_answer=20)
     prefix, suffix, _ = template(words)
     compared, kinds, total = 0, set(), 0
     for path in sorted(tmp_path.glob("*.safetensors")):
@@ -71,7 +69,7 @@ def test_a_wave_writes_what_generate_writes(tmp_path: Path) -> None:
 
 
 def test_the_target_makes_up_turns_of_its_own() -> None:
-    """With many tokens that end one. Catches: an end kept as text, a turn that was cut off, turns that are never asked."""
+    """With many tokens that end one. Catches: an end kept as text, a turn cut off, turns never asked."""
     words = tokenizer()
     model = build("llama", vocab_size=len(words)).requires_grad_(False)
     ends = list(range(0, len(words), 9))
