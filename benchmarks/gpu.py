@@ -126,16 +126,17 @@ def theirs(bench: Bench, **options: Any) -> Write:
 
 
 def in_turn(
-    ways: dict[str, Write], bench: Bench, found: Found, until: float, warm: int, new: int, rate: float | None
+    ways: dict[str, Write], bench: Bench, found: Found, until: float, new: int, rate: float | None
 ) -> None:
     """Time whole calls A B … A B …; the time of a call for a single token is taken off, so that what is left is that of
     the other tokens' passes.
 
+    A whole call of each comes before and is not counted: the first of a length takes up to three times as long.
+
     Args:
-        warm: tokens of an untimed call before the first turn.
         rate: bytes per second that the device copies.
     """
-    firsts = _first_calls(ways, bench, found, warm)
+    firsts = _first_calls(ways, bench, found, new)
     texts: dict[str, list[int]] = {}
     times: dict[str, dict[int, list[float]]] = {name: {1: [], new: []} for name in firsts}
     for turn in range(MOST):
@@ -218,12 +219,12 @@ def main(
     off = ours(bench.models, bench.prompt, "off")
     ways = {GRAPHS: ours(bench.models, bench.prompt, "full"), GENERATE: theirs(bench)}
     ways |= {GRAPHS_OFF: off, EAGER: ours(bench.eager, bench.prompt, "off")}
-    report.part("plain", lambda found, until: in_turn(ways, bench, found, until, 8, new, rate))
+    report.part("plain", lambda found, until: in_turn(ways, bench, found, until, new, rate))
     report.part("widths", lambda found, until: widths(bench, found, until))
     report.part("speculative", lambda found, until: speculative(bench, found, until, new))
-    # last, as compiling may take long; the first call has the whole length, since another is compiled again
+    # last, as compiling may take long
     ways = {GRAPHS_OFF: off, STATIC: theirs(bench, cache_implementation="static")}
-    report.part("static", lambda found, until: in_turn(ways, bench, found, until, new, new, rate))
+    report.part("static", lambda found, until: in_turn(ways, bench, found, until, new, rate))
     typer.echo(f"Written: {report.path}")
 
 

@@ -294,7 +294,7 @@ def training_table(found: dict[str, Any]) -> str:
         if curve and thinned[-1] != curve[-1]:
             thinned.append(curve[-1])
         said = ", ".join(f"{tokens / 1e3:,.0f} k: {share:.2f}" for tokens, share in thinned)
-        rows.append([part, f"{run['step']:,}", f"{run['tokens']:,}", f"{run['seconds'] / 60:.0f}", said])
+        rows.append([part, f"{run['step']:,}", f"{run['tokens']:,}", f"{run['seconds'] / 60:.1f}", said])
     return table(["part", "steps", "tokens", "minutes", "first guess right, by tokens seen"], rows)
 
 

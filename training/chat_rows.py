@@ -66,7 +66,7 @@ class Answers:
         ]
         files = files[:parts]
         if not files:
-            raise ValueError(f"No answers in {folder}: run `python -m training answers` first.")
+            raise ValueError(f"No answers in {folder}: run `python -m training chat answers` first.")
         self.parts, self.batch, self.seed, self.step = len(files), batch, seed, 0
         loaded = [load_file(path) for path in files]
         self.tokens = torch.cat([part["tokens"] for part in loaded]).long()

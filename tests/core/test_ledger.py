@@ -262,3 +262,19 @@ def test_two_memories_over_one_block_count_once() -> None:
     shared = memory.first(1).layers[0]
     assert isinstance(shared, KVLayer) and shared.block_keys is not None
     assert shared.block_keys.data_ptr() == memory.layers[0].block_keys.data_ptr()  # type: ignore[attr-defined]
+
+
+def test_an_accepted_end_token_is_named_among_the_waste(chat_models: sd.Models) -> None:
+    """Catches: one row more here than the guesses that the table calls wasted, without a word on why."""
+    tree = {"depth": 3, "top_k": 2, "nodes": 4}
+    lanes = sd.Settings(proposer="eagle", options=tree), sd.Settings(proposer="draft-model")
+    more = []
+    for settings in lanes:
+        trace = sd.decode(chat_models, sd.Chat("Say hello."), settings.but(max_new_tokens=60))
+        stats, last = trace.stats, trace.rounds[-1]
+        refused = stats.proposed - stats.pruned - stats.discarded - stats.accepted
+        line = next(one for one in ledger(trace, chat_models) if one.name == "Wasted on rejected guesses")
+        more.append(trace.end == "eos" and last.committed.source[-1] == "accepted")
+        assert f"{refused + more[-1]:,} rows" in line.explanation
+        assert ("end token" in line.explanation) == more[-1]
+    assert more == [True, False]

@@ -817,3 +817,15 @@ def test_markup_in_tokens_stays_text(page: Page) -> None:
         show_moment(page, 1, event, 0)
         assert page.evaluate("shadow.querySelectorAll('.player img, .player script').length") == 0
     assert name[:8] in page.locator(".odds").inner_text()
+
+
+def test_a_number_and_its_threshold_never_look_alike(page: Page) -> None:
+    """Catches: “0.547 is not below the threshold 0.547”."""
+    told = "([u, bar]) => import('/player/text_odds.js').then(({ O }) => O.tossed(u, bar, u < bar ? 'accepted' : 'rejected'))"
+    assert page.evaluate(told, [0.5472, 0.5468]) == (
+        "The random number u = 0.5472000 is not below the threshold 0.5468000: rejected."
+    )
+    assert (
+        page.evaluate(told, [0.25, 0.75])
+        == "The random number u = 0.250 is below the threshold 0.750: accepted."
+    )
