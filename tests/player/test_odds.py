@@ -821,7 +821,8 @@ def test_markup_in_tokens_stays_text(page: Page) -> None:
 
 def test_a_number_and_its_threshold_never_look_alike(page: Page) -> None:
     """Catches: “0.547 is not below the threshold 0.547”."""
-    told = "([u, bar]) => import('/player/text_odds.js').then(({ O }) => O.tossed(u, bar, u < bar ? 'accepted' : 'rejected'))"
+    said = "O.tossed(u, bar, u < bar ? 'accepted' : 'rejected')"
+    told = f"([u, bar]) => import('/player/text_odds.js').then(({{ O }}) => {said})"
     assert page.evaluate(told, [0.5472, 0.5468]) == (
         "The random number u = 0.5472000 is not below the threshold 0.5468000: rejected."
     )
