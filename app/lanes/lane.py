@@ -165,7 +165,7 @@ PRESETS = (
     Preset(
         "lossy",
         "Lossy rules",
-        "Accepting more has a price: see how far the text departs from the target's.",
+        "Accepting what the target would not have written: what it gains, and how far the text departs.",
         (Lane(), Lane(rule="typical"), Lane(rule="confidence"), Lane(rule="ensemble")),
         None,
         None,

@@ -14,8 +14,8 @@ from app.ui.chip import chip
 from specdec_core.analysis.diagnosis import LEAST_LOSS, Diagnosis
 
 HINT = (
-    "A round's time in plain rounds; ▼ marks the tokens it commits. A lane is faster where its bar ends before ▼. What "
-    "is lost is counted against guesses that cost nothing and are all right."
+    "A round's time in plain rounds; ▼ marks the tokens it commits. A lane is faster where its bar ends before ▼. The "
+    "main loss is the one without which it would be fastest."
 )
 LESS = " A negative part took less time than in the plain lane (times differ from pass to pass); it shortens the bar."
 ROOM = 1.04  # the scale ends a little after the largest value
@@ -92,8 +92,7 @@ STYLE = """
 .sd-why{display:flex;gap:.75rem;margin:.9rem 0;max-width:62rem}
 .sd-why>div{flex:1;min-width:0}
 .sd-why p{margin:0 0 1.15rem;line-height:1.45}
-.sd-why .bar{position:relative;display:flex;height:1.1rem;border-radius:3px;
-background:color-mix(in srgb,currentColor 9%,transparent)}
+.sd-why .bar{position:relative;display:flex;height:1.1rem}
 .sd-why .bar .mark{position:absolute;top:-1.05rem;transform:translateX(-50%);font-size:.75rem;line-height:1}
 .sd-why .bar .mark::after{content:"";position:absolute;left:50%;top:.85rem;height:1.3rem;border-left:2px solid;
 box-shadow:0 0 0 1px var(--page)}

@@ -2,9 +2,9 @@
 
 With t the time of a plain round (one token), a lane's round takes 1 + D + W + O of it: one plain pass, D for drafting,
 W for the pass being wider than a plain one, O for judging and committing beyond what plain decoding needs for that. It
-commits τ tokens, so the measured speedup is exactly τ / (1 + D + W + O). What keeps τ low is counted in the same
-unit, as a token is worth a plain round: L tokens per round were lost to rejected guesses, U to guesses never made.
-The largest of L, U, D, W and O is the main loss. Guesses beyond the end of the text do not count as rejected.
+commits τ tokens, so the measured speedup is exactly τ / (1 + D + W + O). Of what keeps τ low, L tokens per round were
+lost to rejected guesses, U to guesses never made. The main loss is the one without which the lane would be fastest:
+with L or U more tokens, or in a time shorter by D, W or O. Guesses beyond the end of the text do not count as rejected.
 
 Round times vary with the machine's noise. The scatter of both lanes' rounds gives the speedup an
 interval, and nothing is called faster or slower while 1 lies in it. Other work on the machine slows several rounds in
@@ -79,15 +79,19 @@ class Diagnosis:
     @property
     def cause(self) -> Cause:
         """The main loss; "nothing" where none is worth mentioning."""
-        losses: dict[Cause, float] = {
-            "acceptance": self.rejected,
-            "few guesses": self.unguessed,
+        tokens: dict[Cause, float] = {"acceptance": self.rejected, "few guesses": self.unguessed}
+        rounds: dict[Cause, float] = {
             "drafting": self.drafting,
             "width": self.width,
             "overhead": self.overhead,
             "unexplained": self.unexplained,
         }
-        most = max(losses, key=losses.__getitem__)
+        losses = tokens | rounds
+        without = {
+            **{cause: (self.tokens + loss) / self.cost for cause, loss in tokens.items()},
+            **{cause: self.tokens / max(self.cost - loss, 1e-9) for cause, loss in rounds.items()},
+        }
+        most = max(losses, key=lambda cause: (losses[cause] >= LEAST_LOSS, without[cause]))
         return most if losses[most] >= LEAST_LOSS else "nothing"
 
     @property

@@ -112,5 +112,19 @@ def test_the_whole_run_s_figure_is_of_the_lane_that_is_named(page: Page, server:
         page.keyboard.press("End")
         expect(page.locator(".speedup-whole")).to_be_hidden()
         assert whole == f"{page.locator('.speedup-value').inner_text()} in all"
+        page.keyboard.press("Home")  # no figure so far
+        expect(page.locator(".speedup-whole")).to_have_text(whole)
         said.append(whole)
     assert said[0] != said[1]
+
+
+def test_a_whole_run_that_no_guessing_explains_is_called_noise(page: Page, server: Server) -> None:
+    """Catches: “8.47× in all” of a lane with three tokens per pass, beside a lane that a busy machine slowed."""
+    server.files["/traces/third.json"] = spec_trace(spec_plans()[:9], ms=1.0).to_json()
+    traces = [
+        {"label": label, "url": f"/traces/{name}.json"} for label, name in (("A", "plain"), ("B", "third"))
+    ]
+    open_player(page, traces=traces, cursor={"round": None, "node": None, "lead": None}, autoplay=False)
+    page.locator(".lane-lead").nth(1).click()
+    page.keyboard.press("Home")
+    expect(page.locator(".speedup-whole")).to_contain_text("tokens a pass allow: timing noise")

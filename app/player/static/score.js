@@ -28,6 +28,7 @@ export function createScore() {
   let ends = [];
   let named = -1; // the lane whose figure is shown
   let finished = false; // the figure is the whole run's
+  let limit = Infinity; // tokens per pass of the whole run, which no speedup exceeds
   const title = el("span", { class: "speedup-title" });
   const origin = el("span", { class: "provenance" });
   const details = el("details", { class: "how" }, el("summary", {}, T.how), el("p", {}, T.definition));
@@ -54,7 +55,8 @@ export function createScore() {
   });
   const inAll = () => {
     const ratio = ends[named] ?? null;
-    return finished || ratio === null ? "" : T.inAll(ratio);
+    if (finished || ratio === null) return "";
+    return ratio > NOISE * limit ? T.tooFast(T.inAll(ratio), limit) : T.inAll(ratio);
   };
   return {
     root,
@@ -77,7 +79,8 @@ export function createScore() {
       const ratio = view?.speedup ?? null;
       speedup.hidden = details.hidden = !compared;
       const over = Boolean(view?.lanes.every((lane) => lane.end !== null)); // else the figures follow the cursor
-      finished = over || ratio === null;
+      finished = over;
+      limit = head ? head.rounds.reduce((sum, round) => sum + round.tokens.length, 0) / Math.max(head.rounds.length, 1) : Infinity;
       named = view?.compared ?? -1;
       setText(title, lanes.length > 2 && head ? T.speedupOf(head.label, over) : T.speedup(over));
       setText(value, ratio === null ? T.none : T.times(ratio));

@@ -165,7 +165,7 @@ export const O = {
   ratioFixedLater: "Die Schwelle ist sein Anteil an dem, was nach den vor ihm an dieser Position abgelehnten Vorschlägen von p übrig ist: Er stand fest, sein q ist also 1.",
   ratioLater: "Die Schwelle ist min(1, r/q); r ist das, was nach den vor ihm an dieser Position abgelehnten Vorschlägen von p übrig ist.",
   ratioBy: {
-    ensemble: () => "Die Schwelle ist min(1, 1 − w + w·r/q): w ist das Gewicht der Regel, r ist p oder das, was nach den vor diesem an dieser Position abgelehnten Vorschlägen davon übrig ist.",
+    ensemble: () => "Die Schwelle ist min(1, 1 − w + w·r/q): w ist das Gewicht der Regel, eine ihrer Einstellungen, r ist p oder das, was nach den vor diesem an dieser Position abgelehnten Vorschlägen davon übrig ist.",
     kseq: () => "Die Schwelle ist min(1, p/(ρ·q)): ρ, mindestens 1, verkleinert p, wo mehrere Vorschläge zusammen zu viel davon nehmen könnten.",
   },
   matchRatio: "Die Schwelle ist p: Das Token bleibt, wenn das Zielmodell dasselbe zieht.",
