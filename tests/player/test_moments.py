@@ -407,3 +407,20 @@ def test_what_lies_beyond_the_end_is_left_out_whether_it_was_judged_or_not(page:
     (row, *_) = page.evaluate(SENTENCES, [record, []])
     assert "accepted 1 and left out 3, as the text ended before them" in row["moments"][-1]
     assert "not reach" not in row["moments"][-1]
+
+
+def test_once_all_is_judged_the_rest_is_said_not_to_be_reached(page: Page) -> None:
+    """Chains: the rejected guess ends the judging. Catches: “2 of 3 judged” beside a third that nothing will judge."""
+    trace = spec_trace()
+    said = page.evaluate(SENTENCES, [json.loads(trace.to_json()), []])
+    seen = 0
+    for row, found in zip(trace.rounds, said, strict=True):
+        verdicts = row.nodes.verdict
+        if "rejected" not in verdicts:
+            assert not any("not reached" in sentence for sentence in found["moments"])
+            continue
+        judged, rest = verdicts.index("rejected") + 1, verdicts.count("unreached")
+        tail = f", {rest} not reached" if rest else ""
+        assert found["moments"][-2].endswith(f"is rejected ({judged} of {judged + rest} judged{tail}).")
+        seen += bool(rest)
+    assert seen

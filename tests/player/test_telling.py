@@ -127,4 +127,6 @@ def test_a_whole_run_that_no_guessing_explains_is_called_noise(page: Page, serve
     open_player(page, traces=traces, cursor={"round": None, "node": None, "lead": None}, autoplay=False)
     page.locator(".lane-lead").nth(1).click()
     page.keyboard.press("Home")
-    expect(page.locator(".speedup-whole")).to_contain_text("tokens a pass allow: timing noise")
+    expect(page.locator(".speedup-whole")).to_contain_text("× in all: noise")
+    said = page.locator(".speedup-whole").get_attribute("title") or ""
+    assert said.endswith("tokens a pass allow: timing noise")

@@ -56,7 +56,9 @@ export function createScore() {
   const inAll = () => {
     const ratio = ends[named] ?? null;
     if (finished || ratio === null) return "";
-    return ratio > NOISE * limit ? T.tooFast(T.inAll(ratio), limit) : T.inAll(ratio);
+    const noisy = ratio > NOISE * limit;
+    whole.title = noisy ? T.tooFast(T.inAll(ratio), limit) : "";
+    return T.inAll(ratio, noisy);
   };
   return {
     root,

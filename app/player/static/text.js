@@ -127,7 +127,7 @@ export const T = {
     return `A telling round: ${seen}. End shows all.`;
   },
   sameText: "same text",
-  inAll: (/** @type {number} */ ratio) => `${T.times(ratio)} in all`,
+  inAll: (/** @type {number} */ ratio, /** @type {boolean} */ noisy = false) => `${T.times(ratio)} in all${noisy ? ": noise" : ""}`,
   atEnd: "The end: every lane has finished",
   stoppedEnd: "The end: the run was stopped",
   first: "To the prompt (Home)",

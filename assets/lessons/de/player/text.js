@@ -152,7 +152,7 @@ export const T = {
   atPrompt: "Der Prompt, vor Runde 1",
   opened: "Eine sehenswerte Runde. Ende zeigt den Rest.",
   sameText: "gleicher Text",
-  inAll: (ratio) => `insgesamt ${T.times(ratio)}`,
+  inAll: (ratio, noisy = false) => `insgesamt ${T.times(ratio)}${noisy ? ": Rauschen" : ""}`,
   atEnd: "Das Ende: Alle Spuren sind fertig",
   stoppedEnd: "Das Ende: Der Lauf wurde angehalten",
   first: "Zum Prompt (Pos1)",
