@@ -29,6 +29,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from training.instructions import KINDS, Instruction
+from training.plain_llama import PlainLlama
 
 PART = 128  # answers per file
 WAYS = ("greedy", "penalised", "sampled")  # T=0; T=0 with a repetition penalty; T=0.7 with top_p
@@ -53,7 +54,7 @@ class Conversation:
         return self.tokens[len(self.prompt) :]
 
 
-class Writer:
+class Writer(PlainLlama):
     """A Llama that decodes `slots` conversations at once.
 
     Args:
@@ -64,31 +65,8 @@ class Writer:
     """
 
     def __init__(self, model: Any, slots: int, longest: int, prefix: Sequence[int]) -> None:
-        config = model.config
-        self.heads, self.shared = int(config.num_attention_heads), int(config.num_key_value_heads)
-        self.width = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
-        self.epsilon = float(config.rms_norm_eps)
+        super().__init__(model, lambda matrix: _packed(matrix, slots), _product)
         self.slots, self.longest, self.prefix = slots, longest, list(prefix)
-        inner = model.model
-        self.embedding = inner.embed_tokens.weight.detach()
-        self.layers = [
-            (
-                layer.input_layernorm.weight.detach(),
-                _packed(
-                    torch.cat([getattr(layer.self_attn, f"{name}_proj").weight for name in "qkv"]), slots
-                ),
-                _packed(layer.self_attn.o_proj.weight, slots),
-                layer.post_attention_layernorm.weight.detach(),
-                _packed(torch.cat((layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight)), slots),
-                _packed(layer.mlp.down_proj.weight, slots),
-            )
-            for layer in inner.layers
-        ]
-        self.norm = inner.norm.weight.detach()
-        self.output = _packed(model.lm_head.weight, slots)
-        places = torch.arange(longest)[None]
-        cos, sin = inner.rotary_emb(torch.zeros(1, 1, 1), places)
-        self.cos, self.sin = cos[0], sin[0]
         shape = (slots, self.shared, longest, self.width)
         self.keys = [torch.zeros(shape) for _ in self.layers]
         self.values = [torch.zeros(shape) for _ in self.layers]
@@ -106,7 +84,7 @@ class Writer:
         rows = F.embedding(torch.tensor(tokens), self.embedding)
         mask = torch.ones(count, start + count, dtype=torch.bool).tril(start)
         for layer, weights in enumerate(self.layers):
-            q, k, v = self._project(rows, weights, places)
+            q, k, v = self.project(rows, weights, places)
             self.keys[layer][slot, :, start : start + count] = k.transpose(0, 1)
             self.values[layer][slot, :, start : start + count] = v.transpose(0, 1)
             group = self.heads // self.shared
@@ -117,9 +95,9 @@ class Writer:
                 attn_mask=mask.repeat(group, 1),
             )
             seen = seen[0].reshape(self.shared, group, count, self.width).permute(2, 0, 1, 3)
-            rows = self._rest(rows, seen.reshape(count, -1), weights)
+            rows = self.rest(rows, seen.reshape(count, -1), weights)
         self.lengths[slot] = start + count
-        return F.rms_norm(rows, self.norm.shape, self.norm, self.epsilon)
+        return self.states(rows)
 
     @torch.inference_mode()
     def step(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
@@ -131,7 +109,7 @@ class Writer:
         mask = (torch.arange(total)[None] <= places[:, None])[:, None, None]
         rows = F.embedding(tokens, self.embedding)
         for layer, weights in enumerate(self.layers):
-            q, k, v = self._project(rows, weights, places)
+            q, k, v = self.project(rows, weights, places)
             keys, values = self.keys[layer], self.values[layer]
             keys[every, :, places] = k
             values[every, :, places] = v
@@ -141,27 +119,10 @@ class Writer:
                 values[:, :, :total],
                 attn_mask=mask.expand(-1, -1, group, -1),
             )
-            rows = self._rest(rows, seen.reshape(self.slots, -1), weights)
+            rows = self.rest(rows, seen.reshape(self.slots, -1), weights)
         self.lengths = places + 1
-        states = F.rms_norm(rows, self.norm.shape, self.norm, self.epsilon)
+        states = self.states(rows)
         return states, _product(states, self.output)
-
-    def _project(self, rows: Tensor, weights: Any, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        joined = _product(F.rms_norm(rows, weights[0].shape, weights[0], self.epsilon), weights[1])
-        joined = joined.reshape(len(rows), self.heads + 2 * self.shared, self.width)
-        turned, v = joined.split((self.heads + self.shared, self.shared), 1)
-        cos, sin = self.cos[places][:, None], self.sin[places][:, None]
-        first, second = turned.chunk(2, -1)
-        turned = turned * cos + torch.cat((-second, first), -1) * sin
-        q, k = turned.split((self.heads, self.shared), 1)
-        return q, k, v
-
-    def _rest(self, rows: Tensor, seen: Tensor, weights: Any) -> Tensor:
-        rows = rows + _product(seen, weights[2])
-        gate, up = _product(F.rms_norm(rows, weights[3].shape, weights[3], self.epsilon), weights[4]).chunk(
-            2, -1
-        )
-        return rows + _product(F.silu(gate) * up, weights[5])
 
 
 @torch.inference_mode()
@@ -217,7 +178,11 @@ def write(
         following = _choose(logits, talks, chance)
         for slot, talk in enumerate(talks):
             last = talk.tokens[-1]
-            if last in ends or len(talk.answer) >= longest_answer or _loops(talk.answer):
+            if (
+                last in ends
+                or len(talk.answer) >= longest_answer
+                or bool(looping(torch.tensor([talk.answer]))[0])
+            ):
                 finished.append(talk)
                 live[slot] = None
                 writer.lengths[slot] = len(prefix)
@@ -268,22 +233,28 @@ def _choose(logits: Tensor, talks: Sequence[Conversation], chance: torch.Generat
             values = logits[row, seen]
             logits[row, seen] = torch.where(values > 0, values / PENALTY, values * PENALTY)
     chosen = logits.argmax(-1)
-    sampled = [row for row, talk in enumerate(talks) if WAYS[talk.way] == "sampled"]
-    if sampled:
-        values, ids = logits[sampled].topk(TOP_K)
-        chances = (values / TEMPERATURE).softmax(-1)
-        chances = chances.masked_fill(chances.cumsum(-1) - chances >= TOP_P, 0.0)
-        drawn = torch.multinomial(chances, 1, generator=chance)
-        chosen[sampled] = ids.gather(1, drawn)[:, 0]
+    drawing = [row for row, talk in enumerate(talks) if WAYS[talk.way] == "sampled"]
+    if drawing:
+        chosen[drawing] = sampled(logits[drawing], TEMPERATURE, chance)
     return chosen
 
 
-def _loops(answer: list[int]) -> bool:
-    """Whether the last `REPEATS` tokens occurred before."""
-    if len(answer) < 2 * REPEATS or len(answer) % 4:
-        return False
-    tail = answer[-REPEATS:]
-    return any(answer[at : at + REPEATS] == tail for at in range(len(answer) - 2 * REPEATS + 1))
+def sampled(logits: Tensor, temperature: float, chance: torch.Generator) -> Tensor:
+    """A token of each row (n, V), with top-k and top-p: int64 (n,)."""
+    values, ids = logits.topk(min(TOP_K, logits.shape[1]))
+    chances = (values / temperature).softmax(-1)
+    chances = chances.masked_fill(chances.cumsum(-1) - chances >= TOP_P, 0.0)
+    drawn = torch.multinomial(chances, 1, generator=chance)
+    return ids.gather(1, drawn)[:, 0]
+
+
+def looping(written: Tensor) -> Tensor:
+    """Whose last `REPEATS` tokens occurred before, looked at every fourth token: int64 (b, t) → bool (b,)."""
+    count = written.shape[1]
+    if count < 2 * REPEATS or count % 4:
+        return torch.zeros(len(written), dtype=torch.bool, device=written.device)
+    before = written[:, : count - REPEATS].unfold(1, REPEATS, 1)
+    return (before == written[:, None, count - REPEATS :]).all(-1).any(1)
 
 
 def _store(path: Path, talks: list[Conversation], note: dict[str, Any]) -> int:

@@ -7,6 +7,8 @@ from typing import Annotated, cast, get_args
 
 import typer
 
+from training.heads_cli import Device
+
 app = typer.Typer(no_args_is_help=True, help="Drafters for a chat target, trained on its own answers.")
 
 TARGET = "smollm2-135m-instruct"
@@ -15,7 +17,6 @@ CORPUS = Path("training/corpus")
 
 Model = Annotated[str, typer.Option(help="Target: a name of the catalogue, a model's folder, or a hub id.")]
 Runs = Annotated[Path, typer.Option(help="Folder of the answers and of the runs.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
 
 
 @app.command(name="answers")

@@ -13,12 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaConfig
-from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from specdec_core.models.heads import EagleHead
 from specdec_core.models.heads.layout import rope_theta
 from training.chat_heads import FITTED_ON, RANKS, Objective, Teacher, solved
 from training.chat_rows import Answers
+from training.rehearsed import Keys, attended
 
 REGRESSION = 0.3  # weight of the smooth L1 on states beside the cross-entropy
 LATER_PASS = 0.7  # of a pass on the head's own features, in steps that have one; of the next its square
@@ -136,9 +136,6 @@ def _compare(guessed: Tensor, true: Tensor, teacher: Teacher) -> tuple[Tensor, T
     return cross, F.smooth_l1_loss(guessed, true)
 
 
-Keys = tuple[Tensor, Tensor]  # of the pass over true features: (b, kv heads, t, width) each
-
-
 def _pass(
     head: EagleHead, embedded: Tensor, features: Tensor, true: Keys | None = None, own: Sequence[Keys] = ()
 ) -> tuple[Tensor, Keys]:
@@ -149,33 +146,11 @@ def _pass(
     head sees at that level of a tree.
     """
     layer: Any = head.layers[0]
-    attention = layer.self_attn
     rows = head.fc(torch.cat((embedded, features), -1))
-    batch, count, _ = rows.shape
-    places = torch.arange(count, device=rows.device)[None] + (0 if true is None else 1 + len(own))
-    normed = layer.input_layernorm(rows)
-    shape = (batch, count, -1, attention.head_dim)
-    q, k, v = (
-        getattr(attention, f"{name}_proj")(normed).view(shape).transpose(1, 2) for name in ("q", "k", "v")
-    )
-    q, k = apply_rotary_pos_emb(q, k, *head._rotary[0](rows, places))
-    if true is None:
-        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-    else:
-        group = q.shape[1] // k.shape[1]
-        (keys, values), *after = (
-            tuple(part[:, :, :count].repeat_interleave(group, 1) for part in pair)
-            for pair in (true, *own, (k, v))
-        )
-        hidden = torch.ones(count, count, dtype=torch.bool, device=rows.device).triu(1)
-        scores = [(q @ keys.transpose(2, 3)).masked_fill(hidden, -torch.inf)]
-        scores += [(q * one).sum(-1, keepdim=True) for one, _ in after]
-        weights = torch.cat(scores, -1) * attention.head_dim**-0.5
-        *parts, last = weights.softmax(-1).split([count, *[1] * len(after)], -1)
-        seen = parts[0] @ values + last * after[-1][1]
-        for part, (_, value) in zip(parts[1:], after, strict=False):
-            seen = seen + part * value
-    rows = rows + attention.o_proj(seen.transpose(1, 2).reshape(batch, count, -1))
+    places = torch.arange(rows.shape[1], device=rows.device) + (0 if true is None else 1 + len(own))
+    angles = head._rotary[0](rows, places[None])
+    mixed, keys = attended(layer.self_attn, layer.input_layernorm(rows), angles, places, true, own)
+    rows = rows + mixed
     rows = rows + layer.mlp(layer.post_attention_layernorm(rows))
     made: Tensor = head.norm(rows) if head.norms else rows
-    return made, (k, v)
+    return made, keys

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from specdec_core.models.heads import Eagle3Head, eagle3
 from training.card import table
@@ -23,12 +22,11 @@ from training.frozen import Frozen
 from training.heads import RANKS, Objective, Pair, layer_shape, made_by, same_run
 from training.loop import Plan, Source, steps
 from training.optimisers import is_matrix
+from training.rehearsed import Keys, attended
 from training.started import fitted, guided, last_input, last_layer, same_weights
 
 DECAY = 0.8  # a later step counts less: it is reached only where the earlier guesses were right
 COUNTED = 200  # batches in which tokens are counted for the draft vocabulary
-
-Keys = tuple[Tensor, Tensor]  # keys and values of one step's rows: (b, kv heads, n, width) each
 
 
 def frequent(batches: Source, size: int, vocabulary: int) -> Tensor:
@@ -128,35 +126,11 @@ def unrolled(
 def _layer(
     head: Eagle3Head, embedded: Tensor, states: Tensor, places: Tensor, true: Keys | None, own: list[Keys]
 ) -> tuple[Tensor, Keys]:
-    """One step over n places at once: two of (b, n, d) → the states that follow and this step's keys and values.
-
-    With the keys of step 0, `true`, the row at place p of step s was begun at p − s: it sees the true rows up to there,
-    its own rows of the steps since (`own`), and itself.
-    """
-    attention: Any = head.midlayer.self_attn
+    """One step over n places at once: two of (b, n, d) → the states that follow and this step's keys and values."""
     rows, onto = head.midlayer.reads(embedded, states)
-    shape = (*rows.shape[:2], -1, attention.head_dim)
-    q, k, v = (
-        getattr(attention, f"{name}_proj")(rows).view(shape).transpose(1, 2) for name in ("q", "k", "v")
-    )
-    q, k = apply_rotary_pos_emb(q, k, *head.angles(rows, places.expand(len(rows), -1)))
-    if true is None:
-        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-    else:
-        group, scale = q.shape[1] // k.shape[1], attention.head_dim**-0.5
-        (keys, values), *after = (
-            tuple(part.repeat_interleave(group, 1) for part in pair) for pair in (true, *own, (k, v))
-        )
-        begun = places - len(after)
-        hidden = torch.arange(keys.shape[2], device=places.device) > begun.unsqueeze(1)
-        scores = [(q @ keys.transpose(2, 3)).masked_fill(hidden, -torch.inf)]
-        scores += [(q * one).sum(-1, keepdim=True) for one, _ in after]
-        weights = (torch.cat(scores, -1) * scale).softmax(-1).split([keys.shape[2], *[1] * len(after)], -1)
-        seen = weights[0] @ values
-        for weight, (_, value) in zip(weights[1:], after, strict=True):
-            seen = seen + weight * value
-    mixed = attention.o_proj(seen.transpose(1, 2).flatten(2))
-    return head.midlayer.finish(onto, mixed), (k, v)
+    angles = head.angles(rows, places.expand(len(rows), -1))
+    mixed, keys = attended(head.midlayer.self_attn, rows, angles, places, true, own)
+    return head.midlayer.finish(onto, mixed), keys
 
 
 def loss(head: Eagle3Head, target: Frozen, count: int, share: float) -> Objective:

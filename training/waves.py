@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,8 +20,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from training import answers
-from training.answers import PENALTY, REPEATS, SHARES, TEMPERATURE, TOP_K, TOP_P
+from training.answers import PENALTY, SHARES, TEMPERATURE, looping, sampled
 from training.instructions import KINDS, OWN, Instruction
+from training.plain_llama import PlainLlama
 
 CHUNK = 512  # rows whose prompts are read together
 DONE = 0.98  # of a wave's rows; the others are cut off there
@@ -48,7 +49,7 @@ class Wave:
     width: int
 
 
-class Waves:
+class Waves(PlainLlama):
     """A Llama that decodes many rows at once.
 
     Args:
@@ -56,33 +57,8 @@ class Waves:
     """
 
     def __init__(self, model: Any, device: str) -> None:
-        config, inner = model.config, model.model
-        self.device = torch.device(device)
+        super().__init__(model, device=device)
         self.narrow = torch.float16 if self.device.type == "cuda" else torch.float32
-        self.heads, self.shared = int(config.num_attention_heads), int(config.num_key_value_heads)
-        self.width = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
-        self.epsilon = float(config.rms_norm_eps)
-
-        def here(*weights: Tensor) -> Tensor:
-            return torch.cat([weight.detach().float() for weight in weights]).to(self.device)
-
-        self.embedding = here(inner.embed_tokens.weight)
-        self.layers = [
-            (
-                here(layer.input_layernorm.weight),
-                here(*(getattr(layer.self_attn, f"{name}_proj").weight for name in "qkv")),
-                here(layer.self_attn.o_proj.weight),
-                here(layer.post_attention_layernorm.weight),
-                here(layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight),
-                here(layer.mlp.down_proj.weight),
-            )
-            for layer in inner.layers
-        ]
-        self.norm, self.output = here(inner.norm.weight), here(model.lm_head.weight)
-        cos, sin = inner.rotary_emb(
-            torch.zeros(1, 1, 1), torch.arange(int(config.max_position_embeddings))[None]
-        )
-        self.cos, self.sin = cos[0].to(self.device), sin[0].to(self.device)
         self.block = torch.empty(0, dtype=self.narrow, device=self.device)
 
     @torch.inference_mode()
@@ -144,43 +120,27 @@ class Waves:
         rows = F.embedding(tokens, self.embedding)
         group = self.heads // self.shared
         for layer, weights in enumerate(self.layers):
-            q, k, v = (part.transpose(1, 2) for part in self._project(rows, weights, places))
+            q, k, v = (part.transpose(1, 2) for part in self.project(rows, weights, places))
             cache[0, layer, :, :, :count], cache[1, layer, :, :, :count] = k, v
             k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
             mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
-            rows = self._rest(rows, mixed.transpose(1, 2).flatten(2), weights)
-        return F.rms_norm(rows, self.norm.shape, self.norm, self.epsilon)
+            rows = self.rest(rows, mixed.transpose(1, 2).flatten(2), weights)
+        return self.states(rows)
 
     def _step(self, tokens: Tensor, column: int, pads: Tensor, cache: Tensor, mask: Tensor) -> Tensor:
         """One token (b,) of every row, in that column; states (b, d)."""
         rows = F.embedding(tokens, self.embedding)
         count, group = len(rows), self.heads // self.shared
         for layer, weights in enumerate(self.layers):
-            q, k, v = self._project(rows[:, None], weights, column - pads[:, None])
+            q, k, v = self.project(rows[:, None], weights, column - pads[:, None])
             keys, values = cache[0, layer], cache[1, layer]
             keys[:, :, column], values[:, :, column] = k[:, 0], v[:, 0]
             asked = (q * self.width**-0.5).to(self.narrow).view(count, self.shared, group, self.width)
             scores = asked @ keys[:, :, : column + 1].transpose(2, 3) + mask[..., : column + 1]
             chances = scores.float().softmax(-1).to(self.narrow)
             mixed = (chances @ values[:, :, : column + 1]).float().reshape(count, -1)
-            rows = self._rest(rows, mixed, weights)
-        return F.rms_norm(rows, self.norm.shape, self.norm, self.epsilon)
-
-    def _project(self, rows: Tensor, weights: Any, places: Tensor) -> tuple[Tensor, ...]:
-        """Queries, keys and values (b, t, heads, width) of rows (b, t, d) at those places (b, t)."""
-        joined = F.linear(F.rms_norm(rows, weights[0].shape, weights[0], self.epsilon), weights[1])
-        joined = joined.view(*rows.shape[:2], self.heads + 2 * self.shared, self.width)
-        turned, v = joined.split((self.heads + self.shared, self.shared), 2)
-        cos, sin = self.cos[places].unsqueeze(2), self.sin[places].unsqueeze(2)
-        first, second = turned.chunk(2, -1)
-        turned = turned * cos + torch.cat((-second, first), -1) * sin
-        return (*turned.split((self.heads, self.shared), 2), v)
-
-    def _rest(self, rows: Tensor, mixed: Tensor, weights: Any) -> Tensor:
-        rows = rows + F.linear(mixed, weights[2])
-        both = F.linear(F.rms_norm(rows, weights[3].shape, weights[3], self.epsilon), weights[4])
-        gate, up = both.chunk(2, -1)
-        return rows + F.linear(F.silu(gate) * up, weights[5])
+            rows = self.rest(rows, mixed, weights)
+        return self.states(rows)
 
 
 class Choice:
@@ -208,21 +168,8 @@ class Choice:
         if len(self.seen):
             self.seen.scatter_(1, chosen[self.penalised][:, None], True)
         if self.sampled.start < self.sampled.stop:
-            values, ids = logits[self.sampled].topk(min(TOP_K, logits.shape[1]))
-            chances = (values / self.temperature).softmax(-1)
-            chances = chances.masked_fill(chances.cumsum(-1) - chances >= TOP_P, 0.0)
-            drawn = torch.multinomial(chances, 1, generator=self.chance)
-            chosen[self.sampled] = ids.gather(1, drawn)[:, 0]
+            chosen[self.sampled] = sampled(logits[self.sampled], self.temperature, self.chance)
         return chosen
-
-
-def looping(written: Tensor) -> Tensor:
-    """Whose last `REPEATS` tokens occurred before, looked at every fourth token: int64 (b, t) → bool (b,)."""
-    count = written.shape[1]
-    if count < 2 * REPEATS or count % 4:
-        return torch.zeros(len(written), dtype=torch.bool, device=written.device)
-    before = written[:, : count - REPEATS].unfold(1, REPEATS, 1)
-    return (before == written[:, None, count - REPEATS :]).all(-1).any(1)
 
 
 def write(
@@ -274,7 +221,8 @@ def write(
                 )
                 if total >= tokens:
                     break
-        _finished(storing)
+        if storing is not None:
+            storing.result()
     return total
 
 
@@ -327,8 +275,3 @@ def _columns(wave: Wave, before: int, kinds: Sequence[int], ways: Sequence[int])
         "kinds": torch.tensor(kinds, dtype=torch.int32),
         "ways": torch.tensor(ways, dtype=torch.int32),
     }
-
-
-def _finished(storing: Future[int] | None) -> None:
-    if storing is not None:
-        storing.result()

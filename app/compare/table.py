@@ -260,10 +260,11 @@ def _alpha(trace: Trace, loops: Loops) -> Cell:
         notes = f"{low:.2f} to {high:.2f}, of {judged:,} judged", _flattered(trace, loops)
         return Cell(f"{stats.acceptance_rate:.2f}", value, "; ".join(filter(None, notes)))
     if stats.acceptance_by_depth:
-        first = " · ".join(f"{rate:.2f}" for rate in stats.acceptance_by_depth[:4])
-        levels = range(1, 1 + min(4, len(stats.acceptance_by_depth)))
+        shown = stats.acceptance_by_depth[:4]
+        levels = ", ".join(str(level) for level in range(1, len(shown) + 1))
         more = ", …" if len(stats.acceptance_by_depth) > 4 else ""
-        notes = f"at level {', '.join(map(str, levels))}{more}", _flattered(trace, loops)
+        notes = f"at level {levels}{more}", _flattered(trace, loops)
+        first = " · ".join(f"{rate:.2f}" for rate in shown)
         return Cell(first, {"by_depth": stats.acceptance_by_depth}, "; ".join(filter(None, notes)))
     return Cell(NOTHING, None, "nothing was judged")
 

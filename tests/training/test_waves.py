@@ -13,10 +13,10 @@ from safetensors.torch import load_file
 
 from tests.core.tiny import build, tokenizer
 from training import chat
-from training.answers import REPEATS, WAYS, template
+from training.answers import REPEATS, WAYS, looping, template
 from training.chat_rows import Answers
 from training.instructions import KINDS, OWN, Instruction
-from training.waves import Choice, Waves, _prompts, looping, turns, write
+from training.waves import Choice, Waves, _prompts, turns, write
 
 TEMPLATE = (
     "{% for m in messages %}<s>{{ m['role'] }} {{ m['content'] }}</s>{% endfor %}"
