@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +182,7 @@ def write(
     """
     if any(folder.glob("part-*.safetensors")):
         raise ValueError(f"There are answers in {folder} already: choose another --runs, or delete them.")
+    instructions = chain([next(instructions)], instructions)  # a missing corpus is noticed before long work
     folder.mkdir(parents=True, exist_ok=True)
     prefix, suffix, turn = answers.template(tokenizer)
     waves, ends = Waves(model, device), [int(tokenizer.eos_token_id)]

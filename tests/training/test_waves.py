@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import load_file
 
 from tests.core.tiny import build, tokenizer
-from training import chat
+from training import chat, waves
 from training.answers import REPEATS, WAYS, looping, template
 from training.chat_rows import Answers
-from training.instructions import KINDS, OWN, Instruction
+from training.instructions import KINDS, OWN, Instruction, instructions
 from training.waves import Choice, Waves, _prompts, turns, write
 
 TEMPLATE = (
@@ -100,3 +100,15 @@ def test_a_loop_is_noticed_at_every_fourth_token() -> None:
     again = torch.arange(REPEATS).repeat(2)
     assert looping(torch.stack((fresh, again))).tolist() == [False, True]
     assert not looping(torch.stack((fresh, again))[:, 1:]).any()
+
+
+def test_a_missing_corpus_is_noticed_before_long_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: minutes of made-up turns before the first instruction is read."""
+    monkeypatch.setattr(waves, "Waves", None)  # whoever makes one fails
+    words = copy.deepcopy(tokenizer())
+    words.chat_template = TEMPLATE
+    with pytest.raises(ValueError, match=r"code_functions|stories"):
+        write(tmp_path / "runs", None, words, instructions(tmp_path, 1), 3, 10, own_waves=2, device="cpu")
+    assert not (tmp_path / "runs").exists()
