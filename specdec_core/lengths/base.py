@@ -23,7 +23,7 @@ class LengthPolicy(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     summary: ClassVar[str]  # two sentences: what it does, and when it does not pay
-    # whether `more` can return False; calling it costs a device sync per drafted token
+    # whether `more` or `deeper` can return False; calling one costs a device sync per drafted token or level
     can_stop: ClassVar[bool] = False
 
     class Options(OptionSet):
@@ -47,7 +47,8 @@ class LengthPolicy(ABC):
         """The most levels this policy can request with these settings; used to reserve KV cache."""
         return settings.draft_length
 
-    sets: ClassVar[tuple[str, ...]] = ("length",)  # methods doing more than γ: "length", "more", "nodes"
+    # methods doing more than γ: "length", "more", "deeper", "nodes"
+    sets: ClassVar[tuple[str, ...]] = ("length",)
 
     @abstractmethod
     def length(self, context: Context) -> int:
@@ -57,6 +58,18 @@ class LengthPolicy(ABC):
         """Whether to go on after a chain of `drafted` tokens, the last of which the draft gave `confidence`.
 
         `confidence` is the draft's own probability (temperature 1) of the token it just drafted.
+        """
+        return True
+
+    def deeper(
+        self, context: Context, levels: int, values: Sequence[float], front: Sequence[float], room: int
+    ) -> bool:
+        """Whether to grow another level of a tree of so many `levels`.
+
+        Args:
+            values: acceptance probabilities of its nodes so far, as the draft estimates them, in any order.
+            front: those of the nodes that would get children.
+            room: how many nodes can be sent.
         """
         return True
 

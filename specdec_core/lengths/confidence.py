@@ -1,7 +1,8 @@
-"""Stop drafting after a token the draft was not confident of."""
+"""Stop drafting after a token, or a level of a tree, the draft was not confident of."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -15,24 +16,28 @@ if TYPE_CHECKING:
 class Confidence(LengthPolicy):
     """Up to γ tokens, and none after a doubtful one (Assisted generation's `assistant_confidence_threshold`).
 
-    The doubtful token itself is proposed: leaving it out because of its value would change its distribution.
+    The doubtful token itself is proposed: leaving it out because of its value would change its distribution. A tree
+    gets no further level once the probabilities of the nodes to continue sum to less than the threshold, the
+    heuristic of Dynamic Depth Decoding (Brown et al. 2024), checked on every level.
     """
 
     name = "confidence"
     title = "While confident"
     summary = (
-        "Drafts up to γ tokens and stops after one to which the draft gave less than a threshold. "
+        "Drafts up to γ tokens and stops after one, or after a level of a tree, to which the draft gave less than a "
+        "threshold. "
         "It is slower when the draft is confident and wrong, or unsure and right, and each check waits for the device."
     )
     can_stop = True
-    sets = ("more",)
+    sets = ("more", "deeper")
 
     class Options(LengthPolicy.Options):
         threshold: float = Field(
             0.4,
             ge=0.0,
             le=1.0,
-            description="Stop after a token to which the draft gave a lower probability.",
+            description="Stop after a token, or after nodes of a tree's last level together, to which the draft gave a "
+            "lower probability.",
         )
 
     def length(self, context: Context) -> int:
@@ -40,3 +45,8 @@ class Confidence(LengthPolicy):
 
     def more(self, context: Context, drafted: int, confidence: float) -> bool:
         return confidence >= float(self.options.threshold)
+
+    def deeper(
+        self, context: Context, levels: int, values: Sequence[float], front: Sequence[float], room: int
+    ) -> bool:
+        return sum(front) >= float(self.options.threshold)

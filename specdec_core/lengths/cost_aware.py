@@ -37,6 +37,10 @@ class CostAware(LengthPolicy):
 
     Proposers that do not call `more` get the best length at the rate so far, but at least 2: of their
     rounds only what follows an accepted first token counts, as a round without a guess looks like a wrong one.
+
+    A tree gets another level if the best tree is then expected to commit more tokens per second, each node that would
+    get children counting as followed by one, at the rate at which the draft's estimates have fallen from level to
+    level so far; and those of its nodes are sent that raise tokens per second.
     """
 
     name = "cost-aware"
@@ -46,7 +50,7 @@ class CostAware(LengthPolicy):
         "It is slower when the draft's confidence says little about acceptance, or when the machine's load changes."
     )
     can_stop = True
-    sets = ("length", "more", "nodes")
+    sets = ("length", "more", "deeper", "nodes")
 
     SURE = 4.0  # S: how many judged tokens the draft's own confidence weighs
     HOPE = (4.0, 5.0)  # accepted and judged tokens to begin with: optimistic, so that drafting is tried
@@ -78,6 +82,9 @@ class CostAware(LengthPolicy):
         self.confidences: list[float] = []  # of this round's tokens, as passed to `more`
         self.drafted = 0  # levels of this round
         self.asked = self.ranks = False  # whether this proposer calls `more`; whether it ranks nodes
+        self.grown = 0  # levels of this round's tree, of a proposer that calls `deeper`
+        self.front = 1.0  # what the tree's nodes to continue summed to, one level up
+        self.fallen, self.fronts = self.HOPE  # such sums, each over that one level up, and their number
 
     def _measure(self) -> None:
         """Fill in from this machine what the options leave unset."""
@@ -97,7 +104,7 @@ class CostAware(LengthPolicy):
         if not self.informed:  # now, as a plan must cost nothing; no phase is on the lane's clock yet
             self._measure()
         wanted = context.settings.draft_length
-        self.drafted = 0
+        self.drafted = self.grown = 0
         if self.ranks or context.round == 0:
             return wanted
         best = self.best([], wanted)
@@ -113,16 +120,35 @@ class CostAware(LengthPolicy):
         self.drafted = drafted + further
         return further
 
+    def deeper(
+        self, context: Context, levels: int, values: Sequence[float], front: Sequence[float], room: int
+    ) -> bool:
+        reached = sum(front)
+        self.fallen += reached / (self.front if levels > 1 else 1.0)
+        self.fronts += 1
+        self.front = reached
+        rate = self.fallen / self.fronts
+        further = [*values, *(rate * value for value in front)]
+        now, then = (
+            max(self._speeds(sorted(tree, reverse=True)[:room], count))
+            for tree, count in ((values, levels), (further, levels + 1))
+        )
+        self.grown = levels + (then > now)
+        return then > now
+
     def nodes(self, context: Context, values: Sequence[float]) -> int:
         self.ranks = True
-        drafting = self.cost * context.length
-        expected = enumerate(accumulate(values, initial=1.0))
-        speeds = [tokens / (drafting + self.time(count + 1)) for count, tokens in expected]
+        speeds = self._speeds(values, self.grown or context.length)
         return speeds.index(max(speeds))
+
+    def _speeds(self, values: Sequence[float], levels: int) -> list[float]:
+        """Expected tokens per T(1) with the first 0, 1, 2, … nodes of a tree."""
+        expected = enumerate(accumulate(values, initial=1.0))
+        return [tokens / (levels * self.cost + self.time(count + 1)) for count, tokens in expected]
 
     def observe(self, context: Context, outcome: Outcome) -> None:
         accepted = len(outcome.path)
-        levels = self.drafted or min(context.length, context.room)
+        levels = self.grown or self.drafted or min(context.length, context.room)
         if self.unit is not None and levels > 0:
             latest = max(0.0, outcome.seconds[0]) / (levels * self.unit)
             self.cost += (latest - self.cost) / 4

@@ -31,8 +31,8 @@ MOST = 1_024  # tokens drafted per round; keeps traces readable
 
 
 class Branching(Proposer):
-    """One pass of the draft per level, to a depth set by its options. Of the length policy only `nodes` is used, and
-    only for fixed trees: drawn tokens stay."""
+    """One pass of the draft per level, to a depth set by its options, or less where the length policy's `deeper` says
+    so; its `nodes` is used for fixed trees only: drawn tokens stay."""
 
     name = "branching"
     title = "Branching draft"
@@ -48,7 +48,7 @@ class Branching(Proposer):
     )
     needs = ("draft",)
     can_overlap = True
-    uses = ("nodes",)
+    uses = ("deeper", "nodes")
 
     class Options(Proposer.Options):
         width: int = Field(3, ge=1, le=16, description="The most guesses below one token.")
@@ -129,10 +129,18 @@ class Branching(Proposer):
         self.growth = growth
         if growth is None:
             return Proposal(TokenTree())
-        while not growth.over:
+        while not growth.over and self._deeper(context, growth):
             growth.advance()
         self.kept, self.dropped = self._chosen(context, growth)
         return self._proposal(growth, done)
+
+    def _deeper(self, context: Context, growth: Growth) -> bool:
+        """Whether the length policy wants another level."""
+        if not growth.levels or not context.policy.can_stop:
+            return True
+        values = [node.value for node in growth.nodes]
+        front = [values[node] for node in growth.frontier]
+        return context.policy.deeper(context, growth.levels, values, front, growth.budget)
 
     def _chosen(self, context: Context, growth: Growth) -> tuple[list[int], list[Dropped]]:
         """The nodes to propose, ascending, and those to drop."""

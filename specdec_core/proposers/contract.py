@@ -212,7 +212,7 @@ class Proposer(ABC):
     can_overlap: ClassVar[bool] = False  # whether `draft_ahead` does anything
     # whether its drafting is off the clock, which makes its speed a bound and not a speedup
     off_the_clock: ClassVar[bool] = False
-    # which methods of a length policy it uses: "length", "more", "nodes"
+    # which methods of a length policy it uses: "length", "more", "deeper", "nodes"
     uses: ClassVar[tuple[str, ...]] = ("length",)
     # whether γ counts the draft's own tokens, which may be more or fewer of the target's
     own_tokens: ClassVar[bool] = False

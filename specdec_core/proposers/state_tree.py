@@ -36,6 +36,7 @@ class Candidates:
     """All candidates of a round, level by level.
 
     Attributes:
+        levels: how many.
         tokens: their ids.
         parents: for each the index of its parent among them, −1 below the root.
         scores: log of the product of probabilities (after penalties) down its path, never above its parent's.
@@ -45,6 +46,7 @@ class Candidates:
         penalised: the same after penalties; None without any.
     """
 
+    levels: int
     tokens: list[int]
     parents: list[int]
     scores: Tensor
@@ -58,7 +60,7 @@ class StateTree(Proposer):
     """Keeps the modules' memories in step with the target's states; the tree is deterministic at every temperature."""
 
     priced = "heads"
-    uses = ("nodes",)
+    uses = ("deeper", "nodes")
 
     class Options(Proposer.Options):
         depth: int = Field(
@@ -150,7 +152,7 @@ class StateTree(Proposer):
         ready = sum(end is not None for end in self.ends)
         if ready < len(self.ends):  # so early in a text the later modules have read nothing
             depth = min(depth, ready)
-        found = self._candidates(depth, context.past)
+        found = self._candidates(depth, room, context)
         values, order = found.scores.sort(descending=True, stable=True)  # ties: parents come first
         chances = values[:room].exp().tolist()
         count = max(0, min(len(chances), context.policy.nodes(context, chances)))
@@ -163,14 +165,14 @@ class StateTree(Proposer):
         told = [0, *(place + 1 for place in kept)]
         row = {found.read[place]: index + 1 for index, place in enumerate(kept)}
         rows = [0, *(row.get(candidate, -1) for candidate in sent)]
-        note = {"levels": depth, "candidates": len(found.tokens)}
+        note = {"levels": found.levels, "candidates": len(found.tokens)}
         return Proposal(
             tree,
             logits=found.logits[told],
             scores=None if found.penalised is None else found.penalised[told],
             logit_rows=rows,
             ids=self.ids,
-            passes=depth,
+            passes=found.levels,
             dropped=self._dropped(found, sent),
             note=dict(note),
         )
@@ -185,8 +187,9 @@ class StateTree(Proposer):
         else:
             self.seen = states
 
-    def _candidates(self, depth: int, past: Past | None) -> Candidates:
-        """Expand `depth` levels below the root, after the text `past`."""
+    def _candidates(self, depth: int, room: int, context: Context) -> Candidates:
+        """Expand at most `depth` levels below the root."""
+        past = context.past
         begins = [memory.length for memory in self.memories]
         root = [end for end in self.ends if end is not None]
         logits = self._logits(root[0], 0)
@@ -201,7 +204,8 @@ class StateTree(Proposer):
         rows, read, count = [logits], [], wide
         all_scores, all_own, all_tokens = [scores], [own], [tokens]
         all_parents = [torch.full_like(tokens, ROOT)]
-        for level in range(1, depth):
+        level = 1
+        while level < depth and self._deeper(level, all_scores, scores, room, context):
             states = self._level(level, tokens, [one[above] for one in states], begins, visible)
             logits = self._logits(states[min(level, len(states) - 1)], level)
             rows.append(logits)
@@ -223,9 +227,11 @@ class StateTree(Proposer):
                     for place, token in zip(above.tolist(), tokens.tolist(), strict=True)
                 ]
             count += wide * wide
+            level += 1
         for memory, begin in zip(self.memories, begins, strict=True):
             memory.rewind(begin)
         return Candidates(
+            level,
             torch.cat(all_tokens).tolist(),
             torch.cat(all_parents).tolist(),
             torch.cat(all_scores),
@@ -234,6 +240,13 @@ class StateTree(Proposer):
             torch.cat(rows),
             None if past is None else torch.cat(after),
         )
+
+    def _deeper(self, level: int, scores: list[Tensor], front: Tensor, room: int, context: Context) -> bool:
+        """Whether another level is read; `scores` are those of all levels so far, `front` of the nodes to read."""
+        if not context.policy.can_stop:
+            return True
+        values = torch.cat(scores).exp().tolist()
+        return context.policy.deeper(context, level, values, front.exp().tolist(), room)
 
     def _level(
         self, level: int, tokens: Tensor, above: list[Tensor], begins: list[int], visible: Tensor

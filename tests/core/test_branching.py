@@ -196,12 +196,16 @@ def verdicts(rule: Rule, proposal: Proposal, p: torch.Tensor) -> Iterator[tuple[
 
 
 def round_distribution(
-    options: dict[str, object], rule: str, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, object], rule: str, unsure: float, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Distribution, int]:
     """The exact distribution of the first three tokens of one round: every way the siblings can be drawn, by replaying
-    the proposer with other draws until all are through, times every way the coins can fall; and the number of trees."""
+    the proposer with other draws until all are through, times every way the coins can fall; and the number of trees.
+    Below a level with less than the probability `unsure` there is no other."""
     target, draft = wavering(4, seed=7, sharpness=1.0), wavering(4, seed=107, sharpness=1.0)
-    settings = branching(options=options, rule=rule, temperature=1.0, max_new_tokens=3)
+    settings = branching(
+        options=options, rule=rule, temperature=1.0, max_new_tokens=3,
+        length_policy="confidence", length_options={"threshold": unsure},
+    )  # fmt: skip
     complete: Distribution = {}
     waiting: list[list[int]] = [[]]
     trees = 0
@@ -247,20 +251,21 @@ def round_distribution(
 
 @pytest.mark.parametrize("rule", ["speculative-sampling", "token-matching"])
 @pytest.mark.parametrize(
-    "options",
+    ("options", "unsure"),
     [
-        {"draw": "distinct", "width": 3, "depth": 1, "nodes": 3},
-        {"draw": "distinct", "width": 2, "depth": 2, "nodes": 4, "beam": 1},
-        {"draw": "distinct", "width": 2, "depth": 2, "nodes": 3, "beam": 2, "threshold": 0.2},
-        {"draw": "independent", "width": 2, "depth": 2, "nodes": 3, "beam": 2},
+        ({"draw": "distinct", "width": 3, "depth": 1, "nodes": 3}, 0.0),
+        ({"draw": "distinct", "width": 2, "depth": 2, "nodes": 4, "beam": 1}, 0.0),
+        ({"draw": "distinct", "width": 2, "depth": 2, "nodes": 3, "beam": 2, "threshold": 0.2}, 0.0),
+        ({"draw": "distinct", "width": 2, "depth": 2, "nodes": 3, "beam": 2}, 0.5),
+        ({"draw": "independent", "width": 2, "depth": 2, "nodes": 3, "beam": 2}, 0.0),
     ],
 )
 def test_one_rounds_distribution_is_the_targets_exactly(
-    options: dict[str, object], rule: str, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, object], unsure: float, rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Enumerated, to the rounding of float32. Catches what samples are too few for: a q without the elder siblings
     taken out, a beam or a threshold that looks at what is not settled yet."""
-    written, trees = round_distribution(options, rule, monkeypatch)
+    written, trees = round_distribution(options, rule, unsure, monkeypatch)
     assert trees > 20
     exact = exact_distribution(wavering(4, seed=7, sharpness=1.0), PROMPT, 3, Warp(1.0))
     assert total_variation(written, exact) < 1e-6

@@ -307,6 +307,39 @@ def test_cost_aware_chooses_the_best_length_and_the_best_number_of_nodes() -> No
     assert len(answers) > 20
 
 
+def test_cost_aware_grows_a_tree_as_far_as_it_pays() -> None:
+    """Against brute force on 300 random trees and machines: the best number of nodes with the levels there are, and
+    with another one, whose nodes fall at the rate so far. Catches: a level that costs nothing, more nodes than there
+    is room for, a rate that forgets earlier rounds."""
+    rng, answers = random.Random(5), []
+    for _ in range(100):
+        curve = [1.0, *sorted(1.0 + rng.random() for _ in range(39))]
+        cost, room = rng.choice([0.0, 0.05, 0.3]), rng.randrange(1, 20)
+        policy, settings = _policy("cost-aware", 8, curve=curve, cost_ratio=cost)
+        context = _context(settings, 8)
+        policy.length(context)
+        above, sums, values = 1.0, [4.0], list[float]()
+        for levels in range(1, 4):
+            front = sorted((above * rng.random() / 3 for _ in range(3)), reverse=True)
+            values += front
+            sums.append(sum(front) / above)
+            above = sum(front)
+            rate = sum(sums) / (5 + levels)
+            now, then = (
+                max(
+                    (1 + sum(sorted(tree, reverse=True)[:count])) / (height * cost + curve[count])
+                    for count in range(min(room, len(tree)) + 1)
+                )
+                for tree, height in (
+                    (values, levels),
+                    (values + [rate * value for value in front], levels + 1),
+                )
+            )
+            assert policy.deeper(context, levels, values, front, room) == (then > now)
+            answers.append(then > now)
+    assert 30 < sum(answers) < 270
+
+
 def test_cost_aware_believes_outcomes_over_confidence() -> None:
     """(accepted + 4 c) / (judged + 4) within c's tenth, by hand. Catches: unreached tokens counted as rejected, the
     last round's confidences counted again, tenths mixed up."""

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from math import exp
 from pathlib import Path
 
 import pytest
@@ -103,15 +104,18 @@ class Slow:
         return self.output @ self.guessed(path)
 
     def tree(
-        self, depth: int, top_k: int, nodes: int
+        self, depth: int, top_k: int, nodes: int, threshold: float = 0.0
     ) -> tuple[list[tuple[int, ...]], dict[tuple[int, ...], float]]:
-        """EAGLE-2: the best `nodes` of all candidates in the order in which they came up, and all scores."""
+        """EAGLE-2: the best `nodes` of all candidates in the order in which they came up, and all scores; no level
+        below one whose paths to follow have probabilities that sum to less than `threshold`."""
         scores: dict[tuple[int, ...], float] = {(): 0.0}
         front: list[tuple[int, ...]] = [()]
         for _ in range(depth):
             found = [(path, scores[path[:-1]] + s) for top in front for path, s in self.children(top, top_k)]
             scores.update(found)
             front = [path for path, _ in sorted(found, key=lambda pair: -pair[1])[:top_k]]
+            if sum(exp(scores[path]) for path in front) < threshold:
+                break
         del scores[()]
         best = set(sorted(scores, key=lambda path: -scores[path])[:nodes])
         return [path for path in scores if path in best], scores
@@ -136,6 +140,19 @@ def test_every_tree_equals_the_slow_computation(
     assert drafted > 20 and accepted >= 8, "the accepted path was never put to the test"
 
 
+def test_trees_end_where_the_head_is_unsure() -> None:
+    """Dynamic Depth Decoding: the same, with a threshold for the levels. Catches: one level too many or too few, a sum
+    over all candidates instead of those that would be read, passes that are counted and were not made."""
+    settings = SETTINGS.but(length_policy="confidence", length_options={"threshold": 0.3})
+    models = headed("llama")
+    drafted, accepted = compared(models, settings, (5, 3, 30), Slow)
+    assert drafted > 20 and accepted >= 5
+    trace = sd.decode(models, PROMPTS[0], settings.but(options={"depth": 5, "top_k": 3}))
+    levels = [row.note["levels"] for row in trace.rounds if "levels" in row.note]
+    assert levels == [row.draft_passes for row in trace.rounds if "levels" in row.note]
+    assert len(set(levels)) > 1, "the threshold decided nothing"
+
+
 def compared(
     models: sd.Models, settings: sd.Settings, shape: tuple[int, int, int], slow: type[Slow]
 ) -> tuple[int, int]:
@@ -152,7 +169,9 @@ def compared(
             if len(text) == 1 or limit < 1:
                 assert sent == []
                 continue
-            wanted, scores = slow(models, text).tree(limit, top_k, nodes)
+            wanted, scores = slow(models, text).tree(
+                limit, top_k, nodes, settings.length_options.get("threshold", 0.0)
+            )
             paths: list[tuple[int, ...]] = []
             for token, parent in zip(row.nodes.token, row.nodes.parent, strict=True):
                 paths.append((*(paths[parent] if parent >= 0 else ()), token))
