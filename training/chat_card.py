@@ -32,7 +32,7 @@ UNMEASURED = "Not measured yet for these weights: `python -m training chat card`
 WANTED = (  # the project's targets for the family: kind of prompt, lane, figure, least value
     ("chat", "eagle", "tokens_per_pass", 2.1),
     ("code", "eagle", "tokens_per_pass", 2.4),
-    ("edits", "eagle", "tokens_per_pass", 2.6),
+    ("edits", "eagle, tree of 59", "tokens_per_pass", 2.6),
     ("chat", "medusa", "tokens_per_pass", 1.5),
     ("code", "medusa", "tokens_per_pass", 1.8),
     ("chat", "draft-model", "tokens_per_pass", 1.7),
@@ -51,16 +51,19 @@ def lanes(models: sd.Models) -> list[Lane]:
         lane("branching", "branching"),
         lane("eagle", "eagle"),
         lane("eagle, small tree", "eagle", depth=3, top_k=2, nodes=4),
+        lane("eagle, tree of 59", "eagle", depth=6, top_k=10, nodes=59),
         lane("eagle3", "eagle3"),
         lane("eagle3, small tree", "eagle3", depth=3, top_k=2, nodes=4),
+        lane("eagle3, tree of 59", "eagle3", depth=6, top_k=10, nodes=59),
         lane("medusa", "medusa"),
         lane("prompt-lookup", "prompt-lookup", gamma=10),
         lane("lookahead", "lookahead"),
     )
+    deep = [lane(head, head, depth=6, top_k=3) for head in ("eagle", "eagle3")]
     measuring = [
         Lane(f"{each.name}, cost-aware", each.settings.but(length_policy="cost-aware"))
-        for each in fixed
-        if each.name in ("draft-model", "eagle", "medusa", "prompt-lookup")
+        for each in (*deep, *fixed)
+        if each.name in ("draft-model", "medusa", "prompt-lookup") or each in deep
     ]
     every = (*fixed, *measuring)
     missing = available(models)

@@ -26,7 +26,14 @@ Changes = dict[str, Any]
 # near the best.
 _CHAIN = (2, 5, 3, 4, 1, 6, 8, 12)
 _TREES = ((2, 3, 5), (3, 4, 16), (2, 4, 8), (2, 6, 12), (4, 6, 32))  # width, depth, nodes
-_EAGLE = ((2, 2, 3), (4, 3, 8), (3, 2, 5), (3, 1, 3), (5, 4, 16), (6, 4, 32))  # depth, top_k, nodes
+_STATES: list[Changes] = [
+    *(
+        {"options": {"depth": depth, "top_k": top_k, "nodes": nodes}}
+        for depth, top_k, nodes in ((2, 2, 3), (4, 3, 8), (3, 2, 5), (3, 1, 3), (5, 4, 16), (6, 4, 32))
+    ),
+    {"options": {"depth": 6, "top_k": 3, "nodes": 6}, "length_policy": "confidence"},
+    {"options": {"depth": 6, "top_k": 3, "nodes": 16}, "length_policy": "cost-aware"},
+]
 _SPACE: dict[str, list[Changes]] = {
     "draft-model": [
         *({"draft_length": gamma} for gamma in _CHAIN),
@@ -37,12 +44,8 @@ _SPACE: dict[str, list[Changes]] = {
     "branching": [
         {"options": {"width": width, "depth": depth, "nodes": nodes}} for width, depth, nodes in _TREES
     ],
-    "eagle": [
-        {"options": {"depth": depth, "top_k": top_k, "nodes": nodes}} for depth, top_k, nodes in _EAGLE
-    ],
-    "eagle3": [
-        {"options": {"depth": depth, "top_k": top_k, "nodes": nodes}} for depth, top_k, nodes in _EAGLE
-    ],
+    "eagle": _STATES,
+    "eagle3": _STATES,
     "mtp": [
         {"options": {"depth": depth, "top_k": top_k, "nodes": nodes}}
         for depth, top_k, nodes in ((1, 2, 2), (3, 2, 5), (2, 2, 3), (3, 1, 3), (3, 3, 8))

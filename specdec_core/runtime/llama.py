@@ -162,7 +162,7 @@ class LlamaLayers:
             )[0]
         # the queries of one shared head stand below each other; so the mask is repeated, and no key or value is
         group = heads // shared
-        added = self._nothing if mask is None else mask.repeat(group, 1)
+        added = self._nothing if mask is None else torch.cat([mask] * group)
         beta = 0 if mask is None else 1
 
         def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:

@@ -93,10 +93,7 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
     rule = None
     if found.config is not None:
         if settings.length_policy != "fixed":
-            found.missing.append(
-                f"length policy = {settings.length_policy}: γ is {settings.draft_length} in every round here; see "
-                "vLLM's own dynamic speculative decoding."
-            )
+            found.missing.append(f"{no_policy(settings)} See vLLM's own dynamic speculative decoding.")
         if cut := found.generate.pop("min_p", None):
             found.missing.append(f"min_p = {cut:g}: vLLM refuses it while it decodes speculatively.")
         rule = _rule_in_vllm(settings, found)
@@ -249,9 +246,14 @@ def _draft_length(settings: Settings, missing: list[str]) -> dict[str, Any]:
 
 def _other_length(settings: Settings, missing: list[str]) -> None:
     if settings.length_policy != "fixed":
-        missing.append(
-            f"length policy = {settings.length_policy}: γ is {settings.draft_length} in every round there."
-        )
+        missing.append(no_policy(settings))
+
+
+def no_policy(settings: Settings) -> str:
+    """What becomes of a length policy in a program without it, as a sentence."""
+    chain = "length" in proposer_class(settings.proposer).uses
+    same = f"γ is {settings.draft_length}" if chain else "as much is drafted"
+    return f"length policy = {settings.length_policy}: {same} in every round there."
 
 
 def _rule_in_transformers(settings: Settings, found: Elsewhere, rule_there: str | None) -> str | None:

@@ -16,7 +16,19 @@ from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
 
-from .portable import YOURS, Elsewhere, about, common, given, messages, no_proposer, no_rule, path, seed
+from .portable import (
+    YOURS,
+    Elsewhere,
+    about,
+    common,
+    given,
+    messages,
+    no_policy,
+    no_proposer,
+    no_rule,
+    path,
+    seed,
+)
 
 SGLANG, LLAMA_CPP, LM_STUDIO = "SGLang", "llama.cpp", "LM Studio"
 ON_STATES: dict[str, tuple[str, str | None]] = {  # its algorithm, and the head's path where it is a separate file
@@ -248,9 +260,7 @@ def _finish(settings: Settings, found: Elsewhere, program: str, rule_there: str 
         "fixed",
         "confidence" if program != SGLANG else "fixed",
     ):
-        found.missing.append(
-            f"length policy = {settings.length_policy}: γ is {settings.draft_length} in every round there."
-        )
+        found.missing.append(no_policy(settings))
     common(settings, found.missing, rule_there)
     return found
 

@@ -285,7 +285,7 @@ def test_servers_get_a_command_that_a_shell_reads(
         ({"temperature": 0.7, "seed": 9}, "seed = 9"),
         ({"rule": "typical"}, "rule = typical"),
         ({"rule": "block", "temperature": 0.7}, "rule = block"),
-        ({"length_policy": "cost-aware"}, "length policy = cost-aware"),
+        ({"length_policy": "cost-aware"}, "length policy = cost-aware: γ is 4"),
         ({"overlap": True}, "Drafting while the target checks"),
         ({"proposer": "medusa"}, "has no such proposer"),
     ],
@@ -295,6 +295,16 @@ def test_each_choice_without_a_counterpart_has_its_line_in_each_server(
 ) -> None:
     text = SERVERS[program](settings(**choices), "org/target", "org/draft")
     assert any(line.startswith("# Not here: ") and said in line for line in text.splitlines())
+
+
+def test_a_tree_s_length_policy_is_said_without_γ() -> None:
+    """Catches: the γ of chains, which says nothing of a tree; a threshold that SGLang's trees would not have."""
+    for policy in ("confidence", "cost-aware"):
+        text = SERVERS["SGLang"](settings(proposer="eagle", length_policy=policy), "org/target", "org/draft")
+        assert (
+            f"# Not here: length policy = {policy}: as much is drafted in every round there."
+            in text.splitlines()
+        )
 
 
 def test_servers_are_sent_the_lane_s_own_sampling_and_not_their_defaults() -> None:
