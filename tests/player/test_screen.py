@@ -204,29 +204,42 @@ LINE_AND_BELOW = """() => {
   const boxes = (name) => [...shadow.querySelectorAll(`.leads ${name}`)].map((part) => part.getBoundingClientRect());
   const below = boxes(".hang");
   const gaps = (all) => all.slice(1).map(({ left }, at) => left - all[at].right);
-  return [gaps(boxes(".tok"))[0], Math.min(...gaps(below)), boxes(".pane")[0].right - below.at(-1).right];
+  return {
+    text: gaps(boxes(".tok")),
+    below: Math.min(...gaps(below)),
+    edge: boxes(".pane")[0].right - below.at(-1).right,
+    width: below.at(-1).width,
+    under: Math.min(...boxes(".spot").map(({ bottom }, at) => bottom - below[at].bottom)),
+  };
 }"""
-KEPT_IN = "() => shadow.querySelectorAll('.hang').forEach((word) => word.style.setProperty('--over', '0'))"
 
 
-def test_rejected_words_below_leave_the_text_above_its_spaces_and_each_other_in_sight(
-    page: Page, server: Server
-) -> None:
-    """Catches: a gap in the text as wide as a long word that was rejected below it, and one rejected word drawn over
-    another or cut off at the lane's edge."""
+def test_rejected_words_leave_no_holes_in_the_text_above_them(page: Page, server: Server) -> None:
+    """Catches: a gap in the text as wide as a long word that was rejected below it, text that moves once the next
+    round is there, a rejected word drawn over another or the next line, or cut off at the lane's edge."""
     stays, goes = (0.9, 0.5, 0.1), (0.1, 0.9, 0.8)
     plans = [
-        Plan([(" quick", *goes)], "."),
+        Plan([("<script>alert(1)</script>", *goes)], "."),
         Plan([(" The", *stays), (" fox", *stays), (" quick", *goes)], " cat"),
-        Plan([(" quick", *goes)], "."),
-        Plan([(" quick", *goes)], " mat"),
+        Plan([("<script>alert(1)</script>", *goes)], "."),
+        Plan([("<img src=x onerror=alert(2)>", *goes)], " mat"),
     ]
     server.files["/traces/spec.json"] = spec_trace(plans).to_json()
-    open_player(page)
-    gap, apart, edge = page.evaluate(LINE_AND_BELOW)
-    assert apart >= 0 and edge >= 0
-    page.evaluate(KEPT_IN)
-    assert gap < page.evaluate(LINE_AND_BELOW)[0] - 25
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_player(page, cursor={"round": 3, "node": None})
+    before = page.evaluate(LINE_AND_BELOW)
+    assert before["width"] > 100, "with nothing after it, a rejected word is whole"
+    page.locator(".player").focus()
+    page.keyboard.press("ArrowDown")
+    after = page.evaluate(LINE_AND_BELOW)
+    assert after["text"][:-1] == before["text"]
+    for seen in (before, after):
+        assert max(seen["text"]) < 8, "less than a space"
+        assert seen["below"] >= 0 and seen["edge"] >= 0 and seen["under"] > -1
+    cut = page.locator(".leads .hang").first
+    narrow = cut.evaluate("word => word.offsetWidth")
+    cut.hover()
+    assert cut.evaluate("word => word.offsetWidth") > narrow + 100, "whole under the pointer"
 
 
 GHOSTS = "all => all.map(guess => [guess.textContent, guess.className.split(' ')[1]])"
