@@ -200,6 +200,27 @@ def test_on_a_phone_every_guess_keeps_its_word_and_the_current_one_is_in_sight(
         }, at
 
 
+NEWEST = """() => [...shadow.querySelectorAll(".lane:not(.leads)")].map((lane) => {
+  const [pane, word] = [lane.querySelector(".pane"), [...lane.querySelectorAll(".tok")].at(-1)];
+  const [{ top, bottom, height }, { top: from, bottom: to }] = [pane, word].map((part) => part.getBoundingClientRect());
+  return from >= top && to <= bottom && height < 2 * (to - from) && bottom <= innerHeight;
+})"""
+
+
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_on_a_phone_each_other_lane_has_a_line_of_its_newest_text(page: Page, lanes: int) -> None:
+    page.set_viewport_size({"width": 390, "height": 784})
+    traces = [
+        {"label": "A lane with a rather long name, γ = 4", "url": f"/traces/{name}.json"}
+        for name in ("plain", *["spec"] * (lanes - 1))
+    ]
+    open_player(page, traces=traces, cursor={"round": 6, "step": 2, "node": None})
+    assert page.evaluate(NEWEST) == [True] * (lanes - 1)
+    heads = page.locator(".lane:not(.leads) .lane-head").evaluate_all("all => all.map(e => e.offsetHeight)")
+    assert max(heads) < 40, "one line"
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+
+
 LINE_AND_BELOW = """() => {
   const boxes = (name) => [...shadow.querySelectorAll(`.leads ${name}`)].map((part) => part.getBoundingClientRect());
   const below = boxes(".hang");
