@@ -221,6 +221,22 @@ def test_on_a_phone_each_other_lane_has_a_line_of_its_newest_text(page: Page, la
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
+def test_on_a_phone_the_words_about_the_round_are_whole(page: Page) -> None:
+    """Catches: "A telling round: 1 kept, then a rejection. End sh…"."""
+    page.set_viewport_size({"width": 390, "height": 784})
+    open_player(page, cursor={"round": None, "node": None})
+    said = page.locator(".pace")
+    expect(said).to_contain_text("End shows all.")
+    expect(said).to_be_in_viewport(ratio=1)
+    assert said.evaluate("e => e.scrollWidth <= e.clientWidth && e.getBoundingClientRect().right <= innerWidth")
+    keys = "shadow.querySelector('.controls .buttons').getBoundingClientRect().top"
+    below = page.evaluate(keys)
+    page.locator(".player").focus()
+    page.keyboard.press("ArrowUp")
+    expect(said).to_be_empty()
+    assert page.evaluate(keys) == below, "the buttons stay below the thumb"
+
+
 LINE_AND_BELOW = """() => {
   const boxes = (name) => [...shadow.querySelectorAll(`.leads ${name}`)].map((part) => part.getBoundingClientRect());
   const below = boxes(".hang");
