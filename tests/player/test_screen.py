@@ -151,6 +151,31 @@ def test_a_run_that_goes_on_is_seen_on_the_same_screen(
     told.set()
 
 
+SHADED = """async (hidden) => {
+  const panel = shadow.querySelector(".odds");
+  const parts = [...panel.querySelectorAll(".odds-main, .odds-side")];
+  const end = () => Math.max(...parts.map((part) => part.getBoundingClientRect().bottom));
+  panel.style.flex = `0 0 ${end() - panel.getBoundingClientRect().top - hidden}px`;
+  const shades = [];
+  for (const top of [0, panel.scrollHeight]) {
+    panel.scrollTop = top;
+    for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+    shades.push(Number(getComputedStyle(panel, "::after").opacity));
+  }
+  panel.scrollTop = 0;
+  return shades;
+}"""
+
+
+def test_the_odds_are_shaded_only_where_they_go_on(page: Page, server: Server) -> None:
+    """Catches: a shade over the last line where nothing but empty space is below it."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    server.files["/traces/spec.json"] = recorded("draft-model").to_json()
+    open_player(page, cursor={"round": 2, "node": None})
+    shown = {hidden: page.evaluate(SHADED, hidden) for hidden in (60, 4, -4, -40)}
+    assert shown == {60: [1, 0], 4: [1, 0], -4: [0, 0], -40: [0, 0]}
+
+
 SEEN = """() => {
   const [view, keys] = [".panels", ".controls"].map((name) => shadow.querySelector(name).getBoundingClientRect());
   return Math.min(innerHeight, view.bottom, keys.top > view.top ? keys.top : view.bottom) - view.top;
@@ -228,7 +253,9 @@ def test_on_a_phone_the_words_about_the_round_are_whole(page: Page) -> None:
     said = page.locator(".pace")
     expect(said).to_contain_text("End shows all.")
     expect(said).to_be_in_viewport(ratio=1)
-    assert said.evaluate("e => e.scrollWidth <= e.clientWidth && e.getBoundingClientRect().right <= innerWidth")
+    assert said.evaluate(
+        "e => e.scrollWidth <= e.clientWidth && e.getBoundingClientRect().right <= innerWidth"
+    )
     keys = "shadow.querySelector('.controls .buttons').getBoundingClientRect().top"
     below = page.evaluate(keys)
     page.locator(".player").focus()
