@@ -37,7 +37,7 @@ export const W = {
   },
   rootMark: "last token",
   node: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ depth, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,
-  ownNode: (/** @type {string} */ text, /** @type {string} */ source, /** @type {string} */ parent) => `${text}, ${source}, after ${parent}`,
+  ownNode: (/** @type {string} */ text, /** @type {string} */ source, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${source}, after ${parent}${facts ? `; ${facts}` : ""}`,
   ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice after the boxes to its left" : `rank ${rank} for the target here`),
   widthBy: {
     q: "line width: draft's q",

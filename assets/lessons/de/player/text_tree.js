@@ -35,7 +35,7 @@ export const W = {
   },
   rootMark: "letztes Token",
   node: (text, verdict, depth, parent, facts) => `${text}, ${verdict}, Ebene ${depth} nach ${parent}${facts ? `; ${facts}` : ""}`,
-  ownNode: (text, source, parent) => `${text}, ${source}, nach ${parent}`,
+  ownNode: (text, source, parent, facts) => `${text}, ${source}, nach ${parent}${facts ? `; ${facts}` : ""}`,
   ranked: (rank) => (rank === 1 ? "die erste Wahl des Zielmodells nach den Kästen links davon" : `hier Rang ${rank} beim Zielmodell`),
   widthBy: {
     q: "Linienbreite: q des Drafts",
