@@ -93,10 +93,10 @@ export function createTree() {
     const round = view.current;
     if (!round) {
       shape = null;
-      root.replaceChildren(); // nothing of the old round stays in the page
+      root.replaceChildren(el("p", { class: "hint" }, W.treeToCome)); // nothing of the old round stays in the page
       return;
     }
-    if (!root.firstChild) root.append(...parts);
+    if (!shape) root.replaceChildren(...parts);
     if (!room.width) look();
     const lane = view.lanes[view.lead].lane;
     const whole = lane.rounds[round.index];

@@ -19,6 +19,7 @@ function slots(before, width) {
 }
 
 export const W = {
+  treeToCome: "Die Vorschläge jeder Runde erscheinen hier als Baum.",
   treeIs: (nodes, deep) => (nodes ? `${guesses(nodes)} gesendet${deep > 1 ? `, ${levels(deep)} tief` : ""}. ` : ""),
   treeName: (nodes, deep) => `Der Vorschlag: ${guesses(nodes)} an das Zielmodell gesendet, ${levels(deep)} tief. Pfeiltasten führen zu Elternknoten, Kind und Nachbarn.`,
   root: (text, round) => `Die Wurzel ${text}: das zuletzt übernommene Token${round > 0 ? `, aus Runde ${round}` : ", das Ende des Prompts"}.`,
