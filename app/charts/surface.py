@@ -83,7 +83,7 @@ def speedup_surface(
         expected = found.modelled(found.alpha, found.gamma)
         sentences.append(
             f"{labels[lane]}: measured {found.measured:.2f}×, the map says {expected:.2f}× at "
-            f"α = {found.alpha:.2f}, γ = {found.gamma}, c = {found.cost:.3f}."
+            f"α = {found.alpha:.0%}, γ = {found.gamma}, c = {found.cost:.3f}."
         )
         words = figure.layout.annotations[panel]
         words.text = (

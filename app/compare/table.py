@@ -257,14 +257,14 @@ def _alpha(trace: Trace, loops: Loops) -> Cell:
     if stats.acceptance_rate is not None:
         low, high = wilson(stats.accepted, judged)
         value = {"value": stats.acceptance_rate, "low": low, "high": high, "judged": judged}
-        notes = f"{low:.2f} to {high:.2f}, of {judged:,} judged", _flattered(trace, loops)
-        return Cell(f"{stats.acceptance_rate:.2f}", value, "; ".join(filter(None, notes)))
+        notes = f"{low:.0%} to {high:.0%}, of {judged:,} judged", _flattered(trace, loops)
+        return Cell(f"{stats.acceptance_rate:.0%}", value, "; ".join(filter(None, notes)))
     if stats.acceptance_by_depth:
         shown = stats.acceptance_by_depth[:4]
         levels = ", ".join(str(level) for level in range(1, len(shown) + 1))
         more = ", …" if len(stats.acceptance_by_depth) > 4 else ""
         notes = f"at level {levels}{more}", _flattered(trace, loops)
-        first = " · ".join(f"{rate:.2f}" for rate in shown)
+        first = " · ".join(f"{rate:.0%}" for rate in shown)
         return Cell(first, {"by_depth": stats.acceptance_by_depth}, "; ".join(filter(None, notes)))
     return Cell(NOTHING, None, "nothing was judged")
 

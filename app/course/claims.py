@@ -58,7 +58,7 @@ class Figure(Strict):
     series: dict[Name, Expression] = Field(min_length=1, max_length=4)
     level: Expression | None = None
     share: bool = False
-    """Whether values are written in per cent."""
+    """Whether values, those along `across` included, are written in per cent."""
     label: Literal["exact", "recorded", "modelled"]
     of: str | None = None
     """The recorded example whose machine and date are named, or the profile that was modelled."""

@@ -22,7 +22,7 @@ def chart(
     figure: Figure, drawn: Drawn, texts: Mapping[str, Item], provenance: str, number: Notation
 ) -> Chart:
     """The chart, with a title that says what to look at."""
-    names = [_named(value, texts, number) for value in drawn.across]
+    names = [named(value, figure, texts, number) for value in drawn.across]
     draw = _bars if figure.kind == "bars" else _lines
     sentences = " ".join(
         f"{texts[key].text}: "
@@ -126,7 +126,9 @@ def _lines(
         )
     made.update_layout(height=340)
     ticks = drawn.across if len(drawn.across) <= 12 else None
-    made.update_xaxes(title=escape(texts["across"].text), tickvals=ticks)
+    made.update_xaxes(
+        title=escape(texts["across"].text), tickvals=ticks, tickformat=".0%" if figure.share else ""
+    )
     made.update_yaxes(
         title=escape(texts["up"].text),
         range=[1.08 * min(0.0, *every), 1.12 * max(every) or 1.0],
@@ -141,8 +143,8 @@ def _clear(drawn: Drawn, end: int) -> float:
     return min(abs(values[end] - drawn.level) for values in drawn.series.values())
 
 
-def _named(value: object, texts: Mapping[str, Item], number: Notation) -> str:
+def named(value: object, figure: Figure, texts: Mapping[str, Item], number: Notation) -> str:
     """The label of a position on the axis."""
     if isinstance(value, str):
         return texts[value].text if value in texts else value
-    return number(value, "g") if isinstance(value, int | float) else str(value)
+    return number(value, ".0%" if figure.share else "g") if isinstance(value, int | float) else str(value)

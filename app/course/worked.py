@@ -110,8 +110,8 @@ def sheet(words: Words, answers: Worked, with_key: bool) -> str:
 
     number = words.number
 
-    def shown(value: float) -> str:
-        return f"<b>{number(value, '.3g')}</b>" if with_key else BLANK
+    def shown(value: float, form: str = ".3g") -> str:
+        return f"<b>{number(value, form)}</b>" if with_key else BLANK
 
     def said(text: str) -> str:
         return f"<b>{escape(text)}</b>" if with_key else BLANK
@@ -144,7 +144,7 @@ def sheet(words: Words, answers: Worked, with_key: bool) -> str:
     ]
     parts = (
         (words("worked.first"), first),
-        (words("worked.second", alpha="α"), f"<p>α = {shown(answers.alpha)}</p>"),
+        (words("worked.second", alpha="α"), f"<p>α = {shown(answers.alpha, '.0%')}</p>"),
         (
             words("worked.third", drawn=DRAWN),
             played

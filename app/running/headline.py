@@ -62,9 +62,7 @@ def show(run: Run) -> None:
     noisy = beyond(speedup, stats.tokens_per_pass)
     judged = stats.accepted + stats.rejected
     branched = stats.acceptance_rate is None and stats.acceptance_by_depth
-    tree = (
-        " · ".join(f"{100 * rate:.0f}" for rate in stats.acceptance_by_depth[:3]) + " %" if branched else None
-    )
+    tree = " · ".join(f"{rate:.0%}" for rate in stats.acceptance_by_depth[:3]) if branched else None
     lossy = lossy_rule(other)
     loops = other.loops()
     repeats = f" · {percent(loops.share)} of the text repeats" if loops.spans else ""
@@ -96,7 +94,7 @@ def show(run: Run) -> None:
                 define("Modelled speedup")
                 + f"\n\n{FORMULA}"
                 + (
-                    f"\n\nHere α = {modelled.alpha:.3f}, γ = {modelled.gamma}, c = {modelled.cost:.3f}; "
+                    f"\n\nHere α = {modelled.alpha:.1%}, γ = {modelled.gamma}, c = {modelled.cost:.3f}; "
                     f"{modelled.proposed_per_round:.1f} tokens were proposed per round."
                     if modelled
                     else f"\n\nHere it does not apply: {unmodelled or 'rounds drafted fewer than γ tokens, or none'}."

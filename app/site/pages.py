@@ -10,7 +10,7 @@ from pathlib import Path
 
 from app.course import shuffle
 from app.course.claims import VERDICTS, Claim, Drawn, Figure
-from app.course.claims_chart import said
+from app.course.claims_chart import named, said
 from app.course.lesson import Item, Lesson, Picture
 from app.course.words import Words
 from app.records.examples import Example
@@ -238,13 +238,12 @@ def _chart(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], provenance: 
     most = max(1e-9, *(value for values in drawn.series.values() for value in values))
     rows = ""
     for at, across in enumerate(drawn.across):
-        label = texts[across].text if isinstance(across, str) and across in texts else str(across)
         cells = "".join(
             f"<td>{said(values[at], figure, number)}"
             f'<i style="inline-size: {max(0.0, 8 * values[at] / most):.2f}rem"></i></td>'
             for values in drawn.series.values()
         )
-        rows += f'<tr><th scope="row">{escape(label)}</th>{cells}</tr>'
+        rows += f'<tr><th scope="row">{escape(named(across, figure, texts, number))}</th>{cells}</tr>'
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
     level = f"{texts['level'].text}: {said(drawn.level, figure, number)}. " if drawn.level is not None else ""
     head = f'<thead><tr><th scope="col">{escape(texts["across"].text)}</th>{head}</tr></thead>'

@@ -126,6 +126,7 @@ def test_text_that_repeats_is_noted_beside_what_it_flatters(traces: list[Trace])
     for key in ("speedup", "acceptance_rate", "tokens_per_pass"):
         assert "80% of the text repeats" in rows[key].cells[1].note
         assert "repeats" not in rows[key].cells[0].note
+    assert all("%" in cell.text for cell in rows["acceptance_rate"].cells[1:]), "as on every other page"
     cell = rows["repeated"].cells[1]
     assert cell.text == "80%" and "the last 32 of 40 tokens repeat the same 8 tokens" in cell.note
     assert frame(list(rows.values()), list("ABCDEF")[: len(traces)])["repeated"].tolist()[1] == share

@@ -109,6 +109,26 @@ def test_lanes_fill_while_the_run_goes_on(page: Page, server: Server) -> None:
     expect(page.locator(".leads .tok.accepted").first).to_be_visible()
 
 
+def test_before_the_first_round_its_place_says_what_comes(page: Page, server: Server) -> None:
+    """Catches: an empty half of the screen until the leading lane has written something."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    said, shown = messages(), threading.Event()
+    first = next(at for at, message in enumerate(said) if message["type"] == "step" and message["lane"] == 1)
+
+    def stream(last: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        yield from enumerate(said[:first])
+        shown.wait(30)
+        yield first, said[first]
+
+    server.streams["/runs/a/events"] = stream
+    live(page)
+    to_come = page.get_by_text("The guesses of each round appear here as a tree.")
+    expect(to_come).to_be_visible()
+    shown.set()
+    expect(page.locator(".tree .chip").last).to_be_visible()
+    expect(to_come).to_have_count(0)
+
+
 def test_a_broken_connection_loses_and_doubles_nothing(page: Page, server: Server) -> None:
     said = messages()
 

@@ -165,8 +165,8 @@ def test_the_areas_are_the_numbers_of_the_record(page: Page, options: dict[str, 
 
 
 def test_fixed_guesses_take_their_own_share_of_p(page: Page) -> None:
-    """Medusa above temperature 0: no q, and each guess passes with its p. Catches: guesses among "all others" that are
-    counted as lost, and a threshold said to be p/q."""
+    """Medusa above temperature 0: q is 1 on each guess, and each passes with its p. Catches: guesses among "all others"
+    that are counted as lost, a threshold said to be p/q, and a q that is shown only where one guess stands alone."""
     trace = recorded("medusa")
     stage(page, trace)
     for (_, row, position, _), drawn in _looked(page, trace):
@@ -178,7 +178,10 @@ def test_fixed_guesses_take_their_own_share_of_p(page: Page) -> None:
         }
         assert sum(siblings.values()) == pytest.approx(position.overlap, abs=1e-5)
         assert "were fixed, not drawn" in drawn["text"] or "was fixed, not drawn" in drawn["text"]
-        top = max(each["p"] for each in drawn["rows"] if each["p"] is not None)
+        named = [each for each in drawn["rows"] if each["token"] != "rest"]
+        assert all(each["q"] == (int(each["token"]) in siblings) for each in named), "one or several"
+        assert all((each["q"] or 0.0) <= 1.0 for each in drawn["rows"])
+        top = max(max(each["p"] or 0.0, each["q"] or 0.0) for each in drawn["rows"])
         if len(siblings) > 1:
             assert "over" not in drawn["areas"]
             bands = _widths(drawn["areas"]["shared"], len(drawn["rows"]))

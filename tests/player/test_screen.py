@@ -151,6 +151,31 @@ def test_a_run_that_goes_on_is_seen_on_the_same_screen(
     told.set()
 
 
+SHADED = """async (hidden) => {
+  const panel = shadow.querySelector(".odds");
+  const parts = [...panel.querySelectorAll(".odds-main, .odds-side")];
+  const end = () => Math.max(...parts.map((part) => part.getBoundingClientRect().bottom));
+  panel.style.flex = `0 0 ${end() - panel.getBoundingClientRect().top - hidden}px`;
+  const shades = [];
+  for (const top of [0, panel.scrollHeight]) {
+    panel.scrollTop = top;
+    for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
+    shades.push(Number(getComputedStyle(panel, "::after").opacity));
+  }
+  panel.scrollTop = 0;
+  return shades;
+}"""
+
+
+def test_the_odds_are_shaded_only_where_they_go_on(page: Page, server: Server) -> None:
+    """Catches: a shade over the last line where nothing but empty space is below it."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    server.files["/traces/spec.json"] = recorded("draft-model").to_json()
+    open_player(page, cursor={"round": 2, "node": None})
+    shown = {hidden: page.evaluate(SHADED, hidden) for hidden in (60, 4, -4, -40)}
+    assert shown == {60: [1, 0], 4: [1, 0], -4: [0, 0], -40: [0, 0]}
+
+
 SEEN = """() => {
   const [view, keys] = [".panels", ".controls"].map((name) => shadow.querySelector(name).getBoundingClientRect());
   return Math.min(innerHeight, view.bottom, keys.top > view.top ? keys.top : view.bottom) - view.top;
@@ -200,33 +225,85 @@ def test_on_a_phone_every_guess_keeps_its_word_and_the_current_one_is_in_sight(
         }, at
 
 
+NEWEST = """() => [...shadow.querySelectorAll(".lane:not(.leads)")].map((lane) => {
+  const [pane, word] = [lane.querySelector(".pane"), [...lane.querySelectorAll(".tok")].at(-1)];
+  const [{ top, bottom, height }, { top: from, bottom: to }] = [pane, word].map((part) => part.getBoundingClientRect());
+  return from >= top && to <= bottom && height < 2 * (to - from) && bottom <= innerHeight;
+})"""
+
+
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_on_a_phone_each_other_lane_has_a_line_of_its_newest_text(page: Page, lanes: int) -> None:
+    page.set_viewport_size({"width": 390, "height": 784})
+    traces = [
+        {"label": "A lane with a rather long name, γ = 4", "url": f"/traces/{name}.json"}
+        for name in ("plain", *["spec"] * (lanes - 1))
+    ]
+    open_player(page, traces=traces, cursor={"round": 6, "step": 2, "node": None})
+    assert page.evaluate(NEWEST) == [True] * (lanes - 1)
+    heads = page.locator(".lane:not(.leads) .lane-head").evaluate_all("all => all.map(e => e.offsetHeight)")
+    assert max(heads) < 40, "one line"
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+
+
+def test_on_a_phone_the_words_about_the_round_are_whole(page: Page) -> None:
+    """Catches: "A telling round: 1 kept, then a rejection. End sh…"."""
+    page.set_viewport_size({"width": 390, "height": 784})
+    open_player(page, cursor={"round": None, "node": None})
+    said = page.locator(".pace")
+    expect(said).to_contain_text("End shows all.")
+    expect(said).to_be_in_viewport(ratio=1)
+    assert said.evaluate(
+        "e => e.scrollWidth <= e.clientWidth && e.getBoundingClientRect().right <= innerWidth"
+    )
+    keys = "shadow.querySelector('.controls .buttons').getBoundingClientRect().top"
+    below = page.evaluate(keys)
+    page.locator(".player").focus()
+    page.keyboard.press("ArrowUp")
+    expect(said).to_be_empty()
+    assert page.evaluate(keys) == below, "the buttons stay below the thumb"
+
+
 LINE_AND_BELOW = """() => {
   const boxes = (name) => [...shadow.querySelectorAll(`.leads ${name}`)].map((part) => part.getBoundingClientRect());
   const below = boxes(".hang");
   const gaps = (all) => all.slice(1).map(({ left }, at) => left - all[at].right);
-  return [gaps(boxes(".tok"))[0], Math.min(...gaps(below)), boxes(".pane")[0].right - below.at(-1).right];
+  return {
+    text: gaps(boxes(".tok")),
+    below: Math.min(...gaps(below)),
+    edge: boxes(".pane")[0].right - below.at(-1).right,
+    width: below.at(-1).width,
+    under: Math.min(...boxes(".spot").map(({ bottom }, at) => bottom - below[at].bottom)),
+  };
 }"""
-KEPT_IN = "() => shadow.querySelectorAll('.hang').forEach((word) => word.style.setProperty('--over', '0'))"
 
 
-def test_rejected_words_below_leave_the_text_above_its_spaces_and_each_other_in_sight(
-    page: Page, server: Server
-) -> None:
-    """Catches: a gap in the text as wide as a long word that was rejected below it, and one rejected word drawn over
-    another or cut off at the lane's edge."""
+def test_rejected_words_leave_no_holes_in_the_text_above_them(page: Page, server: Server) -> None:
+    """Catches: a gap in the text as wide as a long word that was rejected below it, text that moves once the next
+    round is there, a rejected word drawn over another or the next line, or cut off at the lane's edge."""
     stays, goes = (0.9, 0.5, 0.1), (0.1, 0.9, 0.8)
     plans = [
-        Plan([(" quick", *goes)], "."),
+        Plan([("<script>alert(1)</script>", *goes)], "."),
         Plan([(" The", *stays), (" fox", *stays), (" quick", *goes)], " cat"),
-        Plan([(" quick", *goes)], "."),
-        Plan([(" quick", *goes)], " mat"),
+        Plan([("<script>alert(1)</script>", *goes)], "."),
+        Plan([("<img src=x onerror=alert(2)>", *goes)], " mat"),
     ]
     server.files["/traces/spec.json"] = spec_trace(plans).to_json()
-    open_player(page)
-    gap, apart, edge = page.evaluate(LINE_AND_BELOW)
-    assert apart >= 0 and edge >= 0
-    page.evaluate(KEPT_IN)
-    assert gap < page.evaluate(LINE_AND_BELOW)[0] - 25
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_player(page, cursor={"round": 3, "node": None})
+    before = page.evaluate(LINE_AND_BELOW)
+    assert before["width"] > 100, "with nothing after it, a rejected word is whole"
+    page.locator(".player").focus()
+    page.keyboard.press("ArrowDown")
+    after = page.evaluate(LINE_AND_BELOW)
+    assert after["text"][:-1] == before["text"]
+    for seen in (before, after):
+        assert max(seen["text"]) < 8, "less than a space"
+        assert seen["below"] >= 0 and seen["edge"] >= 0 and seen["under"] > -1
+    cut = page.locator(".leads .hang").first
+    narrow = cut.evaluate("word => word.offsetWidth")
+    cut.hover()
+    assert cut.evaluate("word => word.offsetWidth") > narrow + 100, "whole under the pointer"
 
 
 GHOSTS = "all => all.map(guess => [guess.textContent, guess.className.split(' ')[1]])"

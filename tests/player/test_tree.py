@@ -163,6 +163,21 @@ def test_each_moment_shows_what_it_knows_and_no_more(page: Page, server: Server)
     expect(own).to_have_attribute("aria-label", "‘\u00a0OWN’, corrected by the target, after ‘\u00a0w2’")
 
 
+@pytest.mark.parametrize(("likeliest", "first"), [(900, True), (500, False)])
+def test_the_targets_own_token_is_flagged_where_it_is_its_first_choice(
+    page: Page, server: Server, likeliest: int, first: bool
+) -> None:
+    """Catches: the flag missing at temperature 0 on the token that replaced a guess, or on one that was drawn."""
+    record = tree_record([-1], ["rejected"])
+    head = {"id": [likeliest, 0], "prob": [0.75, 0.125], "tail": 0.125}
+    record["rounds"][0]["positions"] = [{"at": -1, "token": 900, "source": "corrected", "p": head}]
+    show(page, server, record)
+    own = page.locator(".tree .ghost")
+    assert (own.get_attribute("class") or "").split().count("first") == first
+    assert ("first choice" in (own.get_attribute("aria-label") or "")) == first
+    expect(page.locator(".tree [data-node='0']")).not_to_have_class(re.compile("first"))
+
+
 def test_what_was_pruned_is_there_before_the_check(page: Page, server: Server) -> None:
     """Catches: guesses that are drawn as pruned only after the verdicts, as if these had pruned them."""
     show(page, server, tree_record([-1, -1, 0], ["accepted", "pruned", "unreached"]), step=0)

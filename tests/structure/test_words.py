@@ -29,3 +29,14 @@ def test_no_text_uses_words_that_readers_stumbled_on() -> None:
         str(file.relative_to(ROOT)): STUMBLED.findall(file.read_text(encoding="utf-8")) for file in texts
     }
     assert {file: words for file, words in found.items() if words} == {}
+
+
+ALPHA = re.compile(r"α (?:=|ist|is) \{([^{}]*)\}")
+
+
+def test_the_acceptance_rate_is_written_in_per_cent() -> None:
+    """Catches: α = 0.63 on one page and 63% on another."""
+    files = [*(ROOT / "app").rglob("*.py"), *(ROOT / "assets" / "lessons").rglob("*.md")]
+    written = [(file, value) for file in files for value in ALPHA.findall(file.read_text(encoding="utf-8"))]
+    assert len(written) > 10
+    assert [(str(file), value) for file, value in written if "%" not in value] == []

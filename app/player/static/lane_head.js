@@ -27,9 +27,9 @@ export function createHead(at, lead) {
     el(
       "div", { class: "numbers" },
       ratio,
-      el("span", { class: "number" }, numbers.rate, ` ${T.rate}`),
+      el("span", { class: "number rate" }, numbers.rate, ` ${T.rate}`),
       el("span", { class: "number" }, numbers.tokens, " ", numbers.unit),
-      el("span", { class: "number", title: T.clock }, numbers.clock, " s"),
+      el("span", { class: "number clock", title: T.clock }, numbers.clock, " s"),
     ),
   );
 

@@ -9,7 +9,7 @@
 
 import { list, number, tokenText } from "./model.js";
 import { knows } from "./moments.js";
-import { barsOf, CLOSE, headOf, residualOf } from "./odds_rows.js";
+import { barsOf, certain, CLOSE, headOf, residualOf } from "./odds_rows.js";
 import { roundOf } from "./state.js";
 import { sure } from "./sure.js";
 
@@ -86,6 +86,7 @@ export function oddsOf(view) {
   /** @param {(node: number) => boolean} test */
   const every = (test) => siblings.length > 0 && siblings.every((item) => test(item.node));
   const pointed = every((at) => entry("q", at) === 1); // at temperature 0 also what a model drafted
+  const q = position?.q ?? (position && pointed ? certain(siblings.map((item) => list(nodes.token)[item.node])) : null);
   const modelless = pointed && every((at) => entry("model_q", at) === null);
   const rule = String(settings.rule ?? "");
   const thresholds = siblings.map((item) => (may("coin", item.node) ? entry("threshold", item.node) : null));
@@ -140,7 +141,7 @@ export function oddsOf(view) {
     matching: rule === "token-matching",
     lossy: Boolean(lane.lossy),
     rule,
-    judged: position && (position.p || position.q) ? bars(position.p, position.q, ["p", "q"]) : null,
+    judged: position && (position.p || q) ? bars(position.p, q, ["p", "q"]) : null,
     models: position && (position.model_p || position.model_q) ? bars(position.penalised_p ?? position.model_p, position.penalised_q ?? position.model_q, columns) : null,
     before: { p: columns[0] === "model_p", q: columns[1] === "model_q" },
     overlap: number(position?.overlap),
@@ -154,7 +155,7 @@ export function oddsOf(view) {
     coinless: !criterion && !compares && met && proposal && entry("coin", node) === null ? { threshold: entry("threshold", node) } : null,
     coins: lane.judging === "longest" && !compares && proposal && (!current || view.moment?.judged.size) ? coinsOf(round, entry) : null,
     facts: known ? facts : null,
-    missing: position?.p || (position && !knowsP && (position.q || position.model_q)) ? null : positions.length || known ? "place" : "record",
+    missing: position?.p || (position && !knowsP && (q || position.model_q)) ? null : positions.length || known ? "place" : "record",
     knowsP,
     pointed: pointed && lane.temperature > 0,
     modelless,

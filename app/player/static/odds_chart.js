@@ -60,7 +60,7 @@ export function chart(areas, bars, parts, odds) {
     el("span", { role: "columnheader" }, el("span", { class: "unseen" }, O.token)),
     el("span", { class: "key", role: "columnheader" },
       bars.hasP ? el("span", {}, el("span", { class: "stroke p" }), O.target) : null,
-      bars.hasQ ? el("span", {}, el("span", { class: "stroke q" }), odds.modelless ? O.certain : O.draft) : null),
+      bars.hasQ ? el("span", {}, el("span", { class: "stroke q" }), (odds.modelless || odds.pointed) && bars === odds.judged ? O.certain : O.draft) : null),
     bars.hasP || !bars.hasQ ? el("span", { class: "value", role: "columnheader" }, "p") : null,
     bars.hasQ ? el("span", { class: "value", role: "columnheader" }, "q") : null,
   );
@@ -124,8 +124,8 @@ export function label(text, marks) {
 
 /** @param {string} name @param {number|null} exact @param {number|null|undefined} bound */
 export function value(name, exact, bound) {
-  const text = exact !== null ? prob(exact) : bound === null || bound === undefined ? "—" : below(bound);
-  return el("span", { class: `value${exact === null ? " bound" : ""}`, role: "cell", "data-name": name, "data-value": exact, title: exact === null ? O.bounded : String(exact) }, text);
+  const [text, title] = exact !== null ? [prob(exact), String(exact)] : bound === null || bound === undefined ? ["—", null] : [below(bound), O.bounded];
+  return el("span", { class: `value${exact === null ? " bound" : ""}`, role: "cell", "data-name": name, "data-value": exact, title }, text);
 }
 
 /** @param {number} top */

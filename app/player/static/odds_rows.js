@@ -31,6 +31,14 @@ function head(candidates) {
 }
 
 /**
+ * The q of several fixed guesses, of which the record has none: 1 on each, as on one alone.
+ * @param {number[]} guesses
+ */
+export function certain(guesses) {
+  return { id: guesses, prob: guesses.map(() => 1), tail: 0 };
+}
+
+/**
  * The union of two heads; what one of them does not name is only bounded by its smallest named or its tail.
  * @param {Trace} trace
  * @param {Candidates|null|undefined} p
@@ -95,7 +103,10 @@ export function shownOf(bars, expanded) {
   const rows = expanded ? bars.rows : bars.rows.filter((row) => !row.minor);
   const hidden = expanded ? [] : bars.rows.filter((row) => row.minor);
   /** @param {number|null} value @param {"p"|"q"} name */
-  const rest = (value, name) => (value === null ? null : hidden.reduce((sum, row) => sum + (row[name] ?? 0), value));
+  const rest = (value, name) => {
+    const sum = value === null ? null : hidden.reduce((sum, row) => sum + (row[name] ?? 0), value);
+    return sum !== null && sum > 1 + CLOSE * 10 ? null : sum; // of several fixed guesses each has a q of 1
+  };
   const others = { id: null, text: null, p: rest(bars.pRest, "p"), q: rest(bars.qRest, "q"), node: null };
   return (others.p ?? 0) > 1e-9 || (others.q ?? 0) > 1e-9 ? [...rows, others] : rows;
 }

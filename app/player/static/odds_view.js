@@ -98,7 +98,7 @@ export function createOdds() {
     const using = usingOf(odds);
     const bars = sure(odds[using]);
     const rows = shownOf(bars, expanded);
-    const fixed = using === "judged" && bars.hasP && !bars.hasQ ? odds.fixed : null;
+    const fixed = using === "judged" && bars.hasP ? odds.fixed : null;
     const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching && (!odds.greedy || odds.lossy); // one-hot distributions need no sums
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     /** @type {HTMLElement[]} */

@@ -19,9 +19,8 @@ import { createPane } from "./pane.js";
 import { flat, T, VERDICT } from "./text.js";
 
 const PROMPT_SHOWN = 160; // characters of a long prompt's end
+const UNBOUNDED = 99; // characters: more than the style sheet allows
 const HANGING_SHOWN = 3; // rejected proposals named under one position; trees may have dozens
-const SHORT = 4; // characters of a rejected word that is never cut
-const OVER = 5; // characters that a rejected word may reach beyond its place; the pane's edge leaves room for them
 
 /**
  * @param {number} at the lane's number
@@ -87,11 +86,30 @@ export function createLane(at, lead) {
       for (let index = same; index < rounds.length; index += 1) added.append(drawRound(at, rounds[index], rounds[index - 1]?.tokens.at(-1)?.text ?? given));
       body.append(added);
     }
-    for (let index = Math.max(0, same - 1); index < rounds.length; index += 1) spread(body.children[index], rounds[index], rounds[index + 1]);
+    if (same < rounds.length || same < shown.length) spread(rounds, Math.max(0, rounds.findLastIndex((round, index) => index < same && round.hangs.length > 0)));
     const changed = shown.length !== rounds.length || same < rounds.length;
     shown = rounds.slice();
     setRepeats(found, same);
     return changed;
+  }
+
+  /**
+   * Tell rejected words how much room they have below the text: up to the next ones, in characters.
+   * @param {Round[]} rounds
+   * @param {number} from
+   */
+  function spread(rounds, from) {
+    /** @type {{below: HTMLElement, at: number}[]} */
+    const places = [];
+    let start = 0;
+    for (let index = from; index < rounds.length; index += 1) {
+      const { tokens, hangs } = rounds[index];
+      const drawn = /** @type {NodeListOf<HTMLElement>} */ (body.children[index].querySelectorAll(".hang"));
+      const order = hangs.map(({ at }) => at).sort((one, other) => one - other);
+      drawn.forEach((below, nth) => places.push({ below, at: start + lengthOf(tokens.slice(0, order[nth])) }));
+      start += lengthOf(tokens);
+    }
+    places.forEach(({ below, at }, nth) => below.style.setProperty("--room", String((places[nth + 1]?.at ?? at + UNBOUNDED) - at)));
   }
 
   /** @param {Selection|null} selection @param {boolean} chosen @param {number|null} current */
@@ -164,6 +182,11 @@ export function createLane(at, lead) {
   };
 }
 
+/** @param {{text: string}[]} tokens */
+function lengthOf(tokens) {
+  return tokens.reduce((sum, { text }) => sum + text.length, 0);
+}
+
 /**
  * Whether two rounds are drawn alike.
  * @param {Round} one
@@ -217,25 +240,6 @@ function drawRound(lane, round, before) {
 }
 
 /**
- * Let rejected words reach below the text after them, as far as nothing else hangs there: the text keeps its spaces.
- * @param {Element} box the drawn round
- * @param {Round} round
- * @param {Round|undefined} next
- */
-function spread(box, round, next) {
-  const hangs = [...round.hangs].sort((one, other) => one.at - other.at);
-  const tokens = [...round.tokens, ...(next?.tokens ?? [])];
-  const taken = [...hangs.map(({ at }) => at), ...(next?.hangs ?? []).map(({ at }) => at + round.tokens.length)];
-  box.querySelectorAll(".hang").forEach((below, index) => {
-    const { at } = hangs[index];
-    const other = Math.min(...taken.filter((place) => place > at));
-    const room = tokens.slice(at + 1, other).reduce((sum, { text }) => sum + text.length, 0);
-    const free = other === Infinity ? OVER : Math.min(room, OVER);
-    /** @type {HTMLElement} */ (below).style.setProperty("--over", String(free));
-  });
-}
-
-/**
  * The element that contains a token: its own, or if something is shown below it, that of both.
  * @param {Element} chip
  */
@@ -255,9 +259,7 @@ function spot(hang, round, upper) {
   for (const item of hang.nodes.slice(0, HANGING_SHOWN)) {
     const words = T.chip(item.text, VERDICT.rejected, round.index + 1);
     const chip = el("span", { class: "prop rejected", "data-node": item.node, role: "button", tabindex: -1, "aria-label": words, title: words });
-    const word = flat(item.text).trim() || "◌";
-    chip.append(el("span", { class: "gone" }, word));
-    if (word.length <= SHORT) chip.classList.add("whole");
+    chip.append(el("span", { class: "gone" }, flat(item.text).trim() || "◌"));
     below.append(chip);
   }
   const left = hang.nodes.length - HANGING_SHOWN;

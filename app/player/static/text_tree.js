@@ -20,6 +20,7 @@ function slots(before, width, verb = "are") {
 }
 
 export const W = {
+  treeToCome: "The guesses of each round appear here as a tree.",
   treeIs: (/** @type {number} */ nodes, /** @type {number} */ levels) => (nodes ? `${count(nodes, "guess")} sent${levels > 1 ? `, ${count(levels, "level")} deep` : ""}. ` : ""),
   treeName: (/** @type {number} */ nodes, /** @type {number} */ levels) => `The proposal: ${count(nodes, "guess")} sent to the target, ${count(levels, "level")} deep. Arrow keys go to parent, child and neighbours.`,
   root: (/** @type {string} */ text, /** @type {number} */ round) => `The root ${text}: the last committed token${round > 0 ? `, of round ${round}` : ", the end of the prompt"}.`,
@@ -37,7 +38,7 @@ export const W = {
   },
   rootMark: "last token",
   node: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ depth, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,
-  ownNode: (/** @type {string} */ text, /** @type {string} */ source, /** @type {string} */ parent) => `${text}, ${source}, after ${parent}`,
+  ownNode: (/** @type {string} */ text, /** @type {string} */ source, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${source}, after ${parent}${facts ? `; ${facts}` : ""}`,
   ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice after the boxes to its left" : `rank ${rank} for the target here`),
   widthBy: {
     q: "line width: draft's q",

@@ -1,9 +1,9 @@
 /** What a round's tree shows: which nodes, and what is known of their probabilities. Everything here is pure. */
 
 /**
- * @import { Nodes } from "../types.js"
+ * @import { RoundRecord } from "../types.js"
  * @import { Lane, Proposal, Round } from "./model.js"
- * @import { Item } from "./tree.js"
+ * @import { Item, Key } from "./tree.js"
  */
 
 import { list, number } from "./model.js";
@@ -44,10 +44,12 @@ export function itemsOf(whole, done, open) {
 /**
  * The probabilities of a round's nodes: which are known, and which of them the lines are drawn by.
  * @param {Lane} lane
- * @param {Nodes} record the columns of the trace's nodes
+ * @param {RoundRecord|undefined} round of the trace
  * @param {boolean} target whether the target's pass has run
+ * @param {boolean} done whether the round is over
  */
-export function factsOf(lane, record, target) {
+export function factsOf(lane, round, target, done) {
+  const record = round?.nodes ?? {};
   // At temperature 0 the judge's p and q are only 0 and 1, and the models' own say more; above it the judge's decide.
   const own = lane.temperature === 0;
   const columns = { p: list(record.p), q: list(record.q), mp: list(record.penalised_p ?? record.model_p), mq: list(record.penalised_q ?? record.model_q), rank: list(record.rank) };
@@ -60,13 +62,19 @@ export function factsOf(lane, record, target) {
   /** @type {"q"|"p"|"none"|"live"} */
   const by = drafted ? "q" : target && columns.p.some((value) => number(value) !== null) ? "p" : lane.trace ? "none" : "live";
   const width = { q: qOf, p: pOf, none: () => null, live: () => null }[by];
+  const written = done ? list(round?.positions).find((place) => place?.source !== "accepted") : null;
+  const best = number(list(written?.p?.id)[0]); // after penalties, as ranks are
+  const first = best !== null && best === written?.token;
   /** @param {number|null} value */
   const bound = (value) => (value === null ? null : Math.min(Math.max(value, 0), 1));
   return {
     by,
-    ranked: target && columns.rank.length > 0,
+    ranked: target && (columns.rank.length > 0 || first),
     drafted,
     judged: target && columns.p.length > 0,
-    of: (/** @type {number} */ node) => ({ p: pOf(node), q: qOf(node), rank: target ? number(columns.rank[node]) : null, width: bound(width(node)) }),
+    /** @param {Key} key */
+    of: (key) => key === OWN
+      ? { p: null, q: null, rank: first ? 1 : null, width: null }
+      : { p: pOf(key), q: qOf(key), rank: target ? number(columns.rank[key]) : null, width: bound(width(key)) },
   };
 }

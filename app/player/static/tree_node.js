@@ -58,7 +58,7 @@ export function paintNode(node, known) {
   write(node, "bars", `${percent(p)} 2px, ${percent(q)} 2px`, (value) => (node.bars.style.backgroundSize = value));
   const facts = [node.known.p, node.known.q, rank ? W.ranked(rank) : ""].filter(Boolean).join(", ");
   const label = isOwn
-    ? W.ownNode(quote(text), VERDICT[verdict] ?? verdict, quote(known.above))
+    ? W.ownNode(quote(text), VERDICT[verdict] ?? verdict, quote(known.above), facts)
     : W.node(quote(text), VERDICT[verdict] ?? verdict, known.depth, quote(known.above), facts);
   write(node, "label", label, (value) => {
     node.chip.setAttribute("aria-label", value);

@@ -93,10 +93,10 @@ export function createTree() {
     const round = view.current;
     if (!round) {
       shape = null;
-      root.replaceChildren(); // nothing of the old round stays in the page
+      root.replaceChildren(el("p", { class: "hint" }, W.treeToCome)); // nothing of the old round stays in the page
       return;
     }
-    if (!root.firstChild) root.append(...parts);
+    if (!shape) root.replaceChildren(...parts);
     if (!room.width) look();
     const lane = view.lanes[view.lead].lane;
     const whole = lane.rounds[round.index];
@@ -173,9 +173,8 @@ export function createTree() {
    * @param {View} view
    * @param {Round} round
    */
-  function paint({ whole, lane, at, rivals, guessed }, view, round) {
-    const record = list(lane.trace?.rounds)[whole.index]?.nodes ?? {};
-    const facts = factsOf(lane, record, knows(view, "p"));
+  function paint({ whole, lane, done, at, rivals, guessed }, view, round) {
+    const facts = factsOf(lane, list(lane.trace?.rounds)[whole.index], knows(view, "p"), done);
     const { moment, focus } = view;
     setText(guide, W.treeGuide(moment?.phase ?? "committed", rivals, guessed));
     const here = focus && focus.lane === at && focus.round === whole.index ? keyOf(focus.node) : null;
@@ -189,7 +188,7 @@ export function createTree() {
         verdict: isOwn ? written.source : round.proposals[key].verdict,
         above: parent === ROOT ? rootText(lane, whole.index) : whole.proposals[parent].text,
         depth: sure(straight.places.get(key)).column,
-        ...(isOwn ? { p: null, q: null, rank: null, width: null } : facts.of(key)),
+        ...facts.of(key),
         judging: moment?.phase === "judged" && moment.node === key,
         focus: key !== here ? "" : view.chosen ? "selected" : "focused",
         stop: key === stop,

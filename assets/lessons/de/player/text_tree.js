@@ -19,6 +19,7 @@ function slots(before, width) {
 }
 
 export const W = {
+  treeToCome: "Die Vorschläge jeder Runde erscheinen hier als Baum.",
   treeIs: (nodes, deep) => (nodes ? `${guesses(nodes)} gesendet${deep > 1 ? `, ${levels(deep)} tief` : ""}. ` : ""),
   treeName: (nodes, deep) => `Der Vorschlag: ${guesses(nodes)} an das Zielmodell gesendet, ${levels(deep)} tief. Pfeiltasten führen zu Elternknoten, Kind und Nachbarn.`,
   root: (text, round) => `Die Wurzel ${text}: das zuletzt übernommene Token${round > 0 ? `, aus Runde ${round}` : ", das Ende des Prompts"}.`,
@@ -35,7 +36,7 @@ export const W = {
   },
   rootMark: "letztes Token",
   node: (text, verdict, depth, parent, facts) => `${text}, ${verdict}, Ebene ${depth} nach ${parent}${facts ? `; ${facts}` : ""}`,
-  ownNode: (text, source, parent) => `${text}, ${source}, nach ${parent}`,
+  ownNode: (text, source, parent, facts) => `${text}, ${source}, nach ${parent}${facts ? `; ${facts}` : ""}`,
   ranked: (rank) => (rank === 1 ? "die erste Wahl des Zielmodells nach den Kästen links davon" : `hier Rang ${rank} beim Zielmodell`),
   widthBy: {
     q: "Linienbreite: q des Drafts",
