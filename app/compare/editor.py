@@ -111,7 +111,7 @@ def request(shared: Settings, missing: Mapping[str, str | None]) -> Request:
     return Request(
         state.prompt,
         (shared, *(lane.settings(shared) for lane in found)),
-        (f"A · {PROPOSERS['none'].title}", *(core.label(lane, at) for at, lane in enumerate(found, start=1))),
+        (f"A · {PROPOSERS['none'].title}", *core.labels(found)),
         subject,
         chat=current.wraps(),
         system=current.system_line(),

@@ -102,6 +102,16 @@ def test_all_lanes_keep_their_order(lanes: list[Lane]) -> None:
     assert to_address(lanes) == ([] if lanes == list(core.DEFAULT) else [encode(lane) for lane in lanes])
 
 
+def test_a_lane_s_name_is_short_and_tells_it_from_every_other() -> None:
+    """Catches: a name that the race cuts, although no other lane has its proposer; two lanes with one name."""
+    eagle = Lane(proposer="eagle", options={"depth": 3, "nodes": 4})
+    assert core.labels([eagle, Lane()]) == ["B · EAGLE head", "C · Draft model, γ = 4"]
+    assert core.labels([eagle, replace(eagle, options={"depth": 3})]) == [
+        "B · EAGLE head, depth = 3, nodes = 4",
+        "C · EAGLE head, depth = 3",
+    ]
+
+
 @given(some.text(max_size=200))
 def test_no_address_breaks_the_page(text: str) -> None:
     lane, complaints = decode(text)
