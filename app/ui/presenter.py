@@ -56,12 +56,16 @@ READING = """
 .st-key-reading button { min-block-size: 1.5rem; padding-block: 0; pointer-events: auto; }
 """
 # Run beside Stop, also where a browser rounds letters' widths. While a run is watched, Run is out of sight: Stop then
-# stands where the player's controls will be.
-RUN = """
-.st-key-part-run { flex-wrap: nowrap; }
-.st-key-stop_run:has(button:enabled) {
+# stands where the player's controls will be; on a screen with room for one column, where they come after what does not
+# fit, in the page's head.
+RUN = f"""
+.st-key-part-run {{ flex-wrap: nowrap; }}
+.st-key-stop_run:has(button:enabled) {{
   position: fixed; inset-inline: 0; inset-block-end: 0.9rem; z-index: 20; inline-size: fit-content; margin-inline: auto;
-}
+}}
+@media (max-width: 1100px) {{
+  .st-key-stop_run:has(button:enabled) {{ inset: 0.65rem 1rem auto auto; z-index: {quirks.HEAD_LAYER}; }}
+}}
 """
 
 
