@@ -17,7 +17,7 @@ from app.lanes import links
 from app.lanes.lane import LETTERS, Lane
 from app.player import CURSOR
 from app.text import plain
-from app.ui import quirks
+from app.ui import quirks, reveal
 from app.ui.chip import heading
 from app.ui.state import State, state
 from specdec_core.errors import SettingsError, SpecdecError
@@ -225,12 +225,15 @@ def _add(lane: Lane, after: str | None = None) -> str:
 
 
 def _added() -> None:
-    state.editing = _add(Lane())
+    _open(_add(Lane()))
 
 
 def _open(name: str | None) -> None:
+    """Open that lane's form below the cards, and bring it into view; None closes the open one."""
     form.take()
     state.editing = name
+    if name is not None:
+        reveal.ask("lane-form")
 
 
 def _act(name: str, action: str | None = None) -> None:

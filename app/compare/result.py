@@ -15,7 +15,7 @@ from app.running.headline import MEASURED
 from app.running.why import Why
 from app.running.why import html as html_of_why
 from app.text import plain
-from app.ui import presenter, quirks, reveal, tables
+from app.ui import presenter, quirks, tables
 from app.ui.state import State
 from specdec_core.analysis.diagnosis import why
 from specdec_core.analysis.memory import Line
@@ -36,7 +36,6 @@ def show(run: Flow) -> None:
     shown, active = run.shown, run.active
     assert shown is not None
     if presenter.presenting():
-        reveal.draw()
         run.play()
         return
     further = {
@@ -60,7 +59,6 @@ def show(run: Flow) -> None:
     ready = bool(traces) and 0 in numbers
     with tabs["Race"]:
         if tabs["Race"].open:
-            reveal.draw()
             run.play()
             if ready and presenter.shows("why"):
                 verdicts(shown, traces, numbers)

@@ -168,6 +168,18 @@ def test_every_entry_of_a_lanes_menu_is_chosen_by_keys(open_page: Open, entry: s
     expect(page.get_by_role("menuitem")).to_have_count(0)
 
 
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
+def test_a_lane_s_form_comes_into_view_and_the_keyboard_stays(open_page: Open, size: tuple[int, int]) -> None:
+    """Catches: Change that seems to do nothing, as its form opens below the screen."""
+    page = open_page("/compare", viewport={"width": size[0], "height": size[1]})
+    change = page.locator(".st-key-lane-C").get_by_role("button", name="Change")
+    change.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".st-key-lane-form")).to_be_in_viewport(ratio=0.99)
+    expect(change).to_be_focused()
+    expect(change).to_be_in_viewport(ratio=0.99)  # no further than needed
+
+
 def test_a_comparison_is_built_run_and_read_by_keys_alone(open_page: Open) -> None:
     page = open_page("/compare?tokens=17")
     page.locator(".st-key-lane-B").get_by_role("button", name="Change").focus()
