@@ -25,9 +25,7 @@ run = flow.Flow("compare", forgets=(*CURSOR, "repeats"))
 
 head, words = st.columns([5, 2.3], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.title("Compare", anchor=False, width="content")
-        warming.show()
+    st.title("Compare", anchor=False)
     st.markdown("The same prompt, the same seed, the same machine: race ways of guessing against each other.")
 with words:
     corner.draw("compare")
@@ -40,7 +38,7 @@ missing = models.card.missing if models else {}
 with st.container(border=True, key="desk"):
     writing, choosing = st.columns([3, 2], gap="medium")
     with writing, st.container(key=presenter.box("prompt")):
-        current.bar()
+        warming.bar()
         prompt.prompt_box()
     with choosing:
         with st.container(key=presenter.box("choices")):

@@ -79,9 +79,10 @@ def usual() -> tuple[Lane, ...]:
 
 
 def follow() -> None:
-    """If the models changed and the lanes were the usual ones, switch to the new usual ones."""
+    """If the models changed and the lanes were the usual ones, switch to the new usual ones, unless somebody is at work
+    on them."""
     before, state.usual_lanes = state.usual_lanes, usual()
-    if before is not None and before != usual() and tuple(lanes()) == before:
+    if before not in (None, usual()) and tuple(lanes()) == before and state.editing is None:
         _replace(usual())
 
 

@@ -35,6 +35,11 @@ LAB = """
 .st-key-start-from button[kind="tertiary"] { min-height: 1.75rem; }
 .st-key-start-from [data-variant="pills"] { padding-inline: 0.45rem; } /* in one row at 1280 pixels */
 .st-key-look-for { margin-block: -0.5rem; }
+@media (min-width: 1101px) { /* one line: the player does not move when its second half comes or goes */
+  .st-key-look-for { flex-wrap: nowrap; }
+  .st-key-look-for > :nth-child(2) { flex: 1 1 20rem; min-width: 20rem; }
+  .st-key-look-for :--caption p { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+}
 @media (max-width: 640px) {
   :--page > :--vertical:has(.st-key-look-for) > :has(.st-key-part-title) { order: -2; }
   :--page > :--vertical:has(.st-key-look-for) > :is(:has(> .st-key-look-for), :has(> .st-key-stage)) { order: -1; }
