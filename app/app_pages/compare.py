@@ -25,7 +25,8 @@ run = flow.Flow("compare", forgets=(*CURSOR, "repeats"))
 
 head, words = st.columns([5, 2.3], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
-    st.title("Compare", anchor=False)
+    with st.container(horizontal=True):  # its title has no space above it, like the lab's
+        st.title("Compare", anchor=False, width="content")
     st.markdown("The same prompt, the same seed, the same machine: race ways of guessing against each other.")
 with words:
     corner.draw("compare")
@@ -79,7 +80,8 @@ if run.shown is None:
         st.caption("Press Run and watch the lanes side by side. The table and the charts follow.")
 else:
     if run.result and not editor.asks_for(run.result.request, shared, missing):
-        st.caption(
-            ":material/history: This result is from other lanes or settings. Press Run for those above."
+        st.info(
+            "What is below is from the run before, with other lanes or settings. Press Run for those above.",
+            icon=":material/history:",
         )
     result.show(run)

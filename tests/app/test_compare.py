@@ -596,6 +596,24 @@ def test_a_preset_sets_lanes_prompt_and_temperature(fresh: Runs) -> None:
     assert at.slider(key="temperature").value == wanted.temperature
 
 
+def test_what_is_left_of_the_run_before_says_so_until_run_takes_it_away(fresh: Runs) -> None:
+    """Catches: a table under lanes that it is not of; verdicts of the run before under the race that goes on."""
+    at = raced_page(opened(lane=["lookahead"], tokens="20"), fresh)
+    assert not at.info
+
+    def judged() -> bool:
+        return any("sd-why" in element.proto.body for element in at.get("html"))
+
+    at.menu_button(key="ready_made").click("length").run()
+    assert judged() and "from the run before, with other lanes or settings" in at.info[0].value
+    at.slider(key="temperature").set_value(0.8).run()  # whatever is changed then
+    assert judged() and len(at.info) == 1
+    before = param(at, "run")
+    press(at, "go")
+    assert param(at, "run") != before and not at.info
+    assert not judged() or fresh.get(param(at, "run")).finished  # type: ignore[union-attr]
+
+
 def test_the_prompt_comes_along_from_the_lab_and_back(fresh: Runs) -> None:
     """Catches: a text lost on the way between the pages, or the lab's controls left in a state it cannot draw."""
     at = AppTest.from_file(MAIN, default_timeout=60).run()
