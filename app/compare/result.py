@@ -116,6 +116,7 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     lanes = [shown.request.lanes[number] for number in numbers]
     rows = table(traces, lanes, measured, lines, numbers)
     st.html(html(rows, [label(lane) for lane in lanes], numbers))
+    st.caption(f"{MEASURED}; memory is computed")
     repeats.controls(shown, refused)
     repeats.advice(shown)
     with st.expander("What the rows mean", icon=":material/menu_book:"):

@@ -69,11 +69,13 @@ def test_lanes_are_built_raced_read_off_and_come_back(open_page: Open) -> None:
         ]
         shown = column(table, lane)
         assert shown["Target passes"] == f"{stats['target_passes']:,}"
-        assert shown["Proposed"] == f"{stats['proposed']:,}"
-        assert shown["Wasted"] == f"{stats['proposed'] - stats['accepted']:,}"
+        assert shown["Guesses"] == f"{stats['proposed']:,}"
+        assert shown["Wasted guesses"] == f"{stats['proposed'] - stats['accepted']:,}"
         assert shown["Tokens per pass τ"] == f"{stats['tokens_per_pass']:.2f}"
         assert shown["Tokens per second"] == f"{stats['tokens_per_second']:.1f}"
-        drafting = stats["draft_s"] if lane else 0.0  # plain decoding's time before its passes is "The rest"
+        drafting = (
+            stats["draft_s"] if lane else 0.0
+        )  # plain decoding's time before its passes is "Other work"
         assert shown["Drafting"] == f"{drafting:.3f} s"
         assert shown["Memory"].endswith(" MB")
     before = [column(table, lane) for lane in range(4)]
