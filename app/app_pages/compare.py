@@ -10,12 +10,13 @@ from app.lanes import links
 from app.player import CURSOR
 from app.running import corner, flow
 from app.text import plain
-from app.ui import presenter
+from app.ui import presenter, reveal
 from app.ui.glossary import define
 from app.ui.state import state
 from app.ui.widgets import number
 
 presenter.dress("compare")
+reveal.draw()
 current.settle()
 editor.start("compare")
 editor.follow()
@@ -24,9 +25,8 @@ run = flow.Flow("compare", forgets=(*CURSOR, "repeats"))
 
 head, words = st.columns([5, 2.3], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True):  # its title has no space above it, like the lab's
         st.title("Compare", anchor=False, width="content")
-        warming.show()
     st.markdown("The same prompt, the same seed, the same machine: race ways of guessing against each other.")
 with words:
     corner.draw("compare")
@@ -39,7 +39,7 @@ missing = models.card.missing if models else {}
 with st.container(border=True, key="desk"):
     writing, choosing = st.columns([3, 2], gap="medium")
     with writing, st.container(key=presenter.box("prompt")):
-        current.bar()
+        warming.bar()
         prompt.prompt_box()
     with choosing:
         with st.container(key=presenter.box("choices")):
@@ -80,7 +80,8 @@ if run.shown is None:
         st.caption("Press Run and watch the lanes side by side. The table and the charts follow.")
 else:
     if run.result and not editor.asks_for(run.result.request, shared, missing):
-        st.caption(
-            ":material/history: This result is from other lanes or settings. Press Run for those above."
+        st.info(
+            "What is below is from the run before, with other lanes or settings. Press Run for those above.",
+            icon=":material/history:",
         )
     result.show(run)

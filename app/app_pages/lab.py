@@ -26,7 +26,6 @@ with head, st.container(key=presenter.box("title"), horizontal=True, vertical_al
         "A small model **guesses** the next tokens, the large one **checks** them all in one pass.",
         width="content",
     )
-    warming.show()
 if complaints := state.complaints:
     st.warning("  \n".join(plain(complaint) for complaint in complaints), icon=":material/link_off:")
 
@@ -47,8 +46,7 @@ with st.container(border=True, key="desk"):
 
 run.follow(controls.request)
 with notice:
-    if line := current.news():
-        st.caption(line)
+    warming.show()
     if state.proposer != "none" and not RULES[state.rule].lossless:
         st.badge(plain(controls.rule_title(state.rule)), icon=":material/warning:", color="orange")
     if not run.asked and (why_not := controls.refusal()):

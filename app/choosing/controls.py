@@ -81,7 +81,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         uses_length = "length" in kind.uses and name != "none" and not tree
         # A slider that does nothing says why, without its help too.
         if tree:
-            title = "Guesses: a tree, sized in the settings"
+            title = "Guesses per round: a tree"
             words = "This proposer guesses a tree; its size is set under More settings."
         elif not uses_length:
             title = "Guesses per round: not set here"

@@ -11,7 +11,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.text import plain
+from app.lanes import lane
 from app.ui.glossary import define
 from app.ui.state import State, state
 from app.ui.widgets import pick
@@ -20,6 +20,7 @@ from . import model_picker, presets, usual
 from .usual import Usual
 
 LINKED_ANY = "*"
+LANE = lane.Lane()
 
 
 def name() -> str:
@@ -89,10 +90,15 @@ def settle() -> None:
         return
     state.ready_now = name() if state.model == model_picker.AUTO else None
     first, now = usual.guessers(before), guessers()
-    if not State.proposer.held or state.proposer == first[0]:
+    if not State.proposer.held or (state.proposer == first[0] and _is_usual()):
         state.proposer = now[0]
     if state.prompt == state.opened_with:  # chosen by the page, not the visitor
         _take_fitting_example()
+
+
+def _is_usual() -> bool:
+    """Whether the lane has no setting of the visitor's own, whoever its proposer is."""
+    return all(getattr(state, key) == getattr(LANE, key) for key in lane.KEYS if key != State.proposer.key)
 
 
 def shown_before() -> tuple[str, str]:
@@ -120,32 +126,9 @@ def picker() -> None:
     )
 
 
-def bar() -> None:
-    """The same in half a line; in the other half what is being prepared."""
-    left, right = st.columns([3, 2], gap="small", vertical_alignment="bottom")
-    with left:
-        picker()
-    if line := news():
-        right.caption(line)
-
-
 def _good_for() -> str:
     """What the chosen models are good for."""
     return words().good_for or model_picker.note(name())
-
-
-def news() -> str:
-    """Whether something better is being loaded; empty where what was chosen runs."""
-    if state.model == model_picker.AUTO:
-        status = model_picker.preparing()
-        if status is not None and status.state == "failed":
-            return f":material/error: {plain(model_picker.preparing_words() or '')}"
-        if status is not None:  # its progress is shown next to the title
-            title = plain(model_picker.usual_title())
-            return f":material/hourglass_top: {title} is being prepared; the tiny models run until then."
-        if state.ready_now == name():
-            return f":material/check_circle: **{plain(model_picker.usual_title())} is ready: your next run uses it.**"
-    return ""
 
 
 def _chose() -> None:

@@ -92,15 +92,16 @@ def preparing() -> Status | None:
     return None if usual() == BUNDLED or status.state == "ready" else status
 
 
-def preparing_words() -> str | None:
-    """The same as one sentence of plain text for the page; None if there is nothing to say."""
+def preparing_words() -> str:
+    """The same in words; empty if there is nothing to say."""
     status = preparing()
-    if status is None or status.state == "absent":
-        return None
+    if status is None:
+        return ""
     if status.state == "failed":
         return f"{usual_title()} is not available, so the bundled models run. {status.text}"
-    share = "" if status.fraction is None else f", {status.fraction:.0%}"
-    return f"{usual_title()} is being prepared ({status.text}{share}). The bundled models run until then."
+    share = "" if status.fraction is None else f" ({status.fraction:.0%})"
+    until = "; the tiny models run until then" if state.model == AUTO else ""
+    return f"{usual_title()} is being prepared{share}{until}."
 
 
 def model_options() -> tuple[str, ...]:

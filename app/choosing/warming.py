@@ -1,4 +1,7 @@
-"""Shows, next to a page's title, what is still loading: the bundled models, then the server's default family."""
+"""Shows what is still loading, the bundled models or the server's default family, and that the latter has come.
+
+Always one line, in the place of the one before it: what is below does not move.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +12,45 @@ from app.decoding.models import Choice
 from app.text import plain
 from app.ui import quirks
 from app.ui.fragment import fragment
+from app.ui.state import state
 
-from . import model_picker
+from . import current, model_picker
+
+
+def bar() -> None:
+    """The control for the models, and beside it what is loading."""
+    left, right = st.columns([3, 2], gap="small", vertical_alignment="bottom")
+    with left:
+        current.picker()
+    with right:
+        show()
 
 
 def show() -> None:
-    """A badge that follows the loading by itself. Once a family is ready the page is redrawn with it."""
+    """The line, which follows the loading by itself. Once a family is ready the page is redrawn with it."""
     bundled = services.shelf().status(Choice()).state == "loading"
     usual = model_picker.preparing()
     waiting = usual is not None and usual.state == "loading"
 
     @fragment(run_every=0.5 if bundled or waiting else None)
     def follow() -> None:
-        if bundled:
-            if services.shelf().status(Choice()).state != "loading":
-                quirks.rerun()
-            st.badge("Models warming up; Run waits for them", icon=":material/hourglass_top:", color="gray")
-        elif waiting:
-            now = model_picker.preparing()
-            if now is None or now.state != "loading":
-                quirks.rerun()
-            else:
-                st.badge(plain(_words(now.text, now.fraction)), icon=":material/downloading:", color="gray")
+        now = services.shelf().status(Choice()) if bundled else model_picker.preparing()
+        if (bundled or waiting) and (now is None or now.state != "loading"):
+            quirks.rerun()
+        elif bundled:
+            st.caption(":material/hourglass_top: Models warming up; Run waits for them.")
+        elif line := _news():
+            st.caption(line)
 
     follow()
 
 
-def _words(text: str, fraction: float | None) -> str:
-    share = "" if fraction is None else f" ({fraction:.0%})"
-    return f"{model_picker.usual_title()}{share}: {text}"
+def _news() -> str:
+    """What is or was being prepared, with its sign; empty where what was chosen runs."""
+    status = model_picker.preparing()
+    if status is not None and (status.state == "loading" or state.model == model_picker.AUTO):
+        sign = "error" if status.state == "failed" else "hourglass_top"
+        return f":material/{sign}: {plain(model_picker.preparing_words())}"
+    if state.ready_now == current.name():
+        return f":material/check_circle: **{plain(model_picker.usual_title())} is ready: your next run uses it.**"
+    return ""

@@ -17,7 +17,7 @@ from app.lanes import links
 from app.lanes.lane import LETTERS, Lane
 from app.player import CURSOR
 from app.text import plain
-from app.ui import quirks
+from app.ui import quirks, reveal
 from app.ui.chip import heading
 from app.ui.state import State, state
 from specdec_core.errors import SettingsError, SpecdecError
@@ -79,9 +79,10 @@ def usual() -> tuple[Lane, ...]:
 
 
 def follow() -> None:
-    """If the models changed and the lanes were the usual ones, switch to the new usual ones."""
+    """If the models changed and the lanes were the usual ones, switch to the new usual ones, unless somebody is at work
+    on them."""
     before, state.usual_lanes = state.usual_lanes, usual()
-    if before is not None and before != usual() and tuple(lanes()) == before:
+    if before not in (None, usual()) and tuple(lanes()) == before and state.editing is None:
         _replace(usual())
 
 
@@ -111,7 +112,7 @@ def request(shared: Settings, missing: Mapping[str, str | None]) -> Request:
     return Request(
         state.prompt,
         (shared, *(lane.settings(shared) for lane in found)),
-        (f"A · {PROPOSERS['none'].title}", *(core.label(lane, at) for at, lane in enumerate(found, start=1))),
+        (f"A · {PROPOSERS['none'].title}", *core.labels(found)),
         subject,
         chat=current.wraps(),
         system=current.system_line(),
@@ -225,12 +226,15 @@ def _add(lane: Lane, after: str | None = None) -> str:
 
 
 def _added() -> None:
-    state.editing = _add(Lane())
+    _open(_add(Lane()))
 
 
 def _open(name: str | None) -> None:
+    """Open that lane's form below the cards, and bring it into view; None closes the open one."""
     form.take()
     state.editing = name
+    if name is not None:
+        reveal.ask("lane-form")
 
 
 def _act(name: str, action: str | None = None) -> None:

@@ -9,12 +9,13 @@ import streamlit as st
 
 from app import services
 from app.decoding.run import Run
+from app.lanes.of_trace import label
 from app.running.flow import Flow
 from app.running.headline import MEASURED
 from app.running.why import Why
 from app.running.why import html as html_of_why
 from app.text import plain
-from app.ui import presenter, quirks, reveal, tables
+from app.ui import presenter, quirks, tables
 from app.ui.state import State
 from specdec_core.analysis.diagnosis import why
 from specdec_core.analysis.memory import Line
@@ -35,7 +36,6 @@ def show(run: Flow) -> None:
     shown, active = run.shown, run.active
     assert shown is not None
     if presenter.presenting():
-        reveal.draw()
         run.play()
         return
     further = {
@@ -59,7 +59,6 @@ def show(run: Flow) -> None:
     ready = bool(traces) and 0 in numbers
     with tabs["Race"]:
         if tabs["Race"].open:
-            reveal.draw()
             run.play()
             if ready and presenter.shows("why"):
                 verdicts(shown, traces, numbers)
@@ -115,9 +114,9 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     measured = repeats.rows(shown)
     lines = ledgers(shown, traces)
     lanes = [shown.request.lanes[number] for number in numbers]
-    titles = [shown.request.labels[number].partition(" · ")[2] for number in numbers]
     rows = table(traces, lanes, measured, lines, numbers)
-    st.html(html(rows, titles, numbers))
+    st.html(html(rows, [label(lane) for lane in lanes], numbers))
+    st.caption(f"{MEASURED}; memory is computed")
     repeats.controls(shown, refused)
     repeats.advice(shown)
     with st.expander("What the rows mean", icon=":material/menu_book:"):

@@ -14,7 +14,7 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from app.metrics.distance import distance
-from app.metrics.numbers import measured_speedup, parting
+from app.metrics.numbers import levels, measured_speedup, parting
 from app.text import count
 from app.ui.chip import chip
 from specdec_core.analysis.memory import Line, total
@@ -50,9 +50,10 @@ class Row:
 
     key: str
     title: str
-    source: str  # measured, modelled, or a mixture in words
+    brief: str  # what it is, in so few words that they fit below the title
     words: str  # the definition
     cells: list[Cell] = field(default_factory=list)
+    source: str = "measured"  # or modelled, or a mixture in words
 
 
 def table(
@@ -72,46 +73,47 @@ def table(
     loops = [trace.loops() for trace in traces]
     times = [timing(trace, repeats, number) for number, trace in zip(numbers, traces, strict=True)]
     rows = [
-        Row("speedup", "Measured speedup", "measured", "Time per token of plain decoding over that of the lane, both "
-            "taken on this machine in the same run. Prefill and recording are left out. A 95 % interval in the Race "
-            "tab, shown where no winner is clear, is from the scatter of the rounds within this one run; how far runs "
-            "differ, only repeats show. After repeats it is the geometric mean over them, each turn against "
-            "plain decoding in the same turn.",
+        Row("speedup", "Measured speedup", "over plain decoding", "Plain decoding's time per token divided by the "
+            "lane's, in the same run, without prefill and recording. More than τ is timing noise. The Race tab's 95 % "
+            "interval, shown where no winner is clear, is from the scatter of the rounds within this one run; how far "
+            "runs differ, only repeats show: then this is their geometric mean, each turn against its plain decoding.",
             [_speedup(plain, trace, lane, number, repeats, found)
              for number, trace, lane, found in zip(numbers, traces, lanes, loops, strict=True)]),
-        Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time. After repeats "
-            "all times in this table are theirs; counts are the same in each, as the seed is.",
+        Row("tokens_per_second", "Tokens per second", "without the prefill", "Committed tokens divided by decoding "
+            "time. After repeats all times in this table are theirs; counts are the same in each, as the seed is.",
             [_figure(time.tokens_per_second, "{:.1f}", time.source) for time in times]),
-        Row("acceptance_rate", "Acceptance rate α", "measured", "Accepted guesses by judged guesses, with the Wilson "
-            "interval (95 %), which takes the guesses for independent. Trees have one rate per depth.",
+        Row("acceptance_rate", "Acceptance rate α", "accepted of judged guesses", "Accepted guesses divided by judged "
+            "guesses; those never reached do not count. Its 95 % interval (Wilson) takes the guesses for independent. "
+            "A tree has a rate for each level: of the rounds that judged a guess there, the share that accepted one.",
             [_alpha(trace, found) for trace, found in zip(traces, loops, strict=True)]),
-        Row("tokens_per_pass", "Tokens per pass τ", "measured", "Committed tokens by target passes; corrected and "
-            "bonus tokens count.",
+        Row("tokens_per_pass", "Tokens per pass τ", "written per target pass", "Committed tokens divided by target "
+            "passes, corrected and bonus tokens included. Plain decoding has exactly 1.",
             [_figure(trace.stats.tokens_per_pass, "{:.2f}", _flattered(trace, found))
              for trace, found in zip(traces, loops, strict=True)]),
-        Row("repeated", "Repeated text", "measured", f"The share of the lane's tokens in sequences of {RUN} that its "
-            "text had before, word for word, and has more often than the prompt. A loop is easy to guess, so it "
-            f"flatters every proposer; from {LOOP:.0%} on the text counts as a loop. τ before it is that of the rounds "
-            "before the first repeated token.", [_repeated(found) for found in loops]),
-        Row("target_passes", "Target passes", "measured", "After the prefill.",
-            [_passes(trace) for trace in traces]),
-        Row("proposed", "Proposed", "measured", "Guesses in all rounds. Those that were pruned, or drafted ahead and "
-            "discarded, were never sent to the target. A tree's pruned candidates count only where the proposer "
-            "guessed on after them.", [_proposed(trace) for trace in traces]),
-        Row("wasted", "Wasted", "measured", "Guesses that were not accepted: rejected, never reached by the judge, "
-            "pruned, cut by the end, or drafted ahead and discarded.", [_wasted(trace) for trace in traces]),
-        Row("draft_s", "Drafting", "measured", "Seconds of the draft phases, in one run of the lane.",
+        Row("repeated", "Repeated text", "loops are easy to guess", "The share of the lane's tokens in sequences of "
+            f"{RUN} that its text had before, word for word, and has more often than the prompt. A loop flatters every "
+            f"proposer; from {LOOP:.0%} on the text counts as one. “τ before that” is of the rounds before the first "
+            "repeated token.", [_repeated(found) for found in loops]),
+        Row("target_passes", "Target passes", "without the prefill", "How often the target model ran after the "
+            "prefill. Plain decoding needs one pass for every token.", [_passes(trace) for trace in traces]),
+        Row("proposed", "Guesses", "proposed in all rounds", "Guesses in all rounds. Those that were pruned, or "
+            "drafted ahead and discarded, were never sent to the target. A tree's pruned candidates count only where "
+            "the proposer guessed on after them.", [_proposed(trace) for trace in traces]),
+        Row("wasted", "Wasted guesses", "not accepted", "Guesses that were rejected, never reached, pruned, cut off by "
+            "the end of the text, or drafted ahead and discarded.", [_wasted(trace) for trace in traces]),
+        Row("draft_s", "Drafting", "time spent guessing", "Seconds of the draft phases, in one run of the lane.",
             [_seconds(time, "draft_s") for time in times]),
-        Row("verify_s", "Checking", "measured", "Seconds of the target's passes.",
+        Row("verify_s", "Checking", "time in target passes", "Seconds of the target's passes.",
             [_seconds(time, "verify_s") for time in times]),
-        Row("other_s", "The rest", "measured", "Seconds of judging and committing; of plain decoding "
-            "also those before its passes, in which others draft.",
-            [_seconds(time, "other_s") for time in times]),
-        Row("memory", "Memory", "from the models' shapes", "Bytes of weights, keys and values, and logits; the "
-            "ledger below lists them all.", [_memory(lines) for lines in ledgers or [None] * len(traces)]),
-        Row("text", "Text", "proved or measured", "Whether the rule keeps the target's distribution and, if not, how "
-            "many tokens were kept that are not the target's, and how many were rejected that a lossless rule keeps.",
-            [Cell("the target's own", "lossless"), *(_text(plain, trace) for trace in traces[1:])]),
+        Row("other_s", "Other work", "time outside the models", "Seconds of judging and committing; of plain decoding "
+            "also those before its passes, in which others draft.", [_seconds(time, "other_s") for time in times]),
+        Row("memory", "Memory", "weights, KV cache, logits", "Bytes of weights, keys and values, and logits; the "
+            "ledger below lists them all.", [_memory(lines) for lines in ledgers or [None] * len(traces)],
+            "computed from the models' shapes"),
+        Row("text", "Output", "the target's own, or not", "Whether the rule keeps the target's distribution and, "
+            "if not, how many tokens were kept that are not the target's, and how many were rejected that a lossless "
+            "rule keeps.", [Cell("the target's own", "lossless"), *(_text(plain, trace) for trace in traces[1:])],
+            "proved or measured"),
     ]  # fmt: skip
     return rows
 
@@ -156,12 +158,12 @@ def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int]) -> 
         titles, numbers: the lanes' names and places in the run, for their chips.
     """
     head = "".join(
-        f'<th scope="col">{chip(number)}<span>{escape(title)}</span></th>'
+        f'<th scope="col">{chip(number)}<span>{escape(title).replace(" = ", "&nbsp;=&nbsp;")}</span></th>'
         for number, title in zip(numbers, titles, strict=True)
     )
     wide = f'<col style="width:{84 / len(titles):.1f}%">' * len(titles)
     body = "".join(
-        f'<tr><th scope="row">{escape(row.title)}<small>{escape(row.source)}</small></th>'
+        f'<tr><th scope="row">{escape(row.title)}<small>{escape(row.brief)}</small></th>'
         + "".join(_td(cell) for cell in row.cells)
         + "</tr>"
         for row in rows
@@ -247,7 +249,7 @@ def _repeated(loops: Loops) -> Cell:
     value = {"value": loops.share, "tokens": loops.repeated, "before_tokens_per_pass": before}
     if not loops.spans:
         return Cell("none", value)
-    note = loops.what + (f"; before that τ = {before:.2f}" if before is not None else "")
+    note = loops.what + (f"; τ before that: {before:.2f}" if before is not None else "")
     return Cell(percent(loops.share), value, note, loops.share)
 
 
@@ -257,13 +259,12 @@ def _alpha(trace: Trace, loops: Loops) -> Cell:
     if stats.acceptance_rate is not None:
         low, high = wilson(stats.accepted, judged)
         value = {"value": stats.acceptance_rate, "low": low, "high": high, "judged": judged}
-        notes = f"{low:.0%} to {high:.0%}, of {judged:,} judged", _flattered(trace, loops)
+        notes = f"95 % interval {low:.0%} to {high:.0%}, {judged:,} judged", _flattered(trace, loops)
         return Cell(f"{stats.acceptance_rate:.0%}", value, "; ".join(filter(None, notes)))
     if stats.acceptance_by_depth:
         shown = stats.acceptance_by_depth[:4]
-        levels = ", ".join(str(level) for level in range(1, len(shown) + 1))
-        more = ", …" if len(stats.acceptance_by_depth) > 4 else ""
-        notes = f"at level {levels}{more}", _flattered(trace, loops)
+        deeper = ", and deeper ones" if len(stats.acceptance_by_depth) > len(shown) else ""
+        notes = f"{levels(len(shown))}{deeper}", _flattered(trace, loops)
         first = " · ".join(f"{rate:.0%}" for rate in shown)
         return Cell(first, {"by_depth": stats.acceptance_by_depth}, "; ".join(filter(None, notes)))
     return Cell(NOTHING, None, "nothing was judged")
@@ -289,7 +290,7 @@ def _wasted(trace: Trace) -> Cell:
     stats = trace.stats
     wasted = stats.proposed - stats.accepted
     share = wasted / stats.proposed if stats.proposed else None
-    note = f"{share:.0%} of what was proposed" if share is not None else "nothing was proposed"
+    note = f"{share:.0%} of its guesses" if share is not None else "nothing was guessed"
     return Cell(f"{wasted:,}", {"value": wasted, "share": share}, note, share)
 
 

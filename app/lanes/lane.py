@@ -226,7 +226,7 @@ def read(
     found["overlap"] = switch == "true"
     if switch not in ("true", "false"):
         complaints.append(
-            f"Overlap has to be true or false; the link says “{_short(switch)}”, so false is used."
+            f"Overlap has to be true or false; the link says “{links.short(switch)}”, so false is used."
         )
     lane = Lane(**found)
     owners = {}
@@ -271,7 +271,7 @@ def decode(text: str) -> tuple[Lane, list[str]]:
     ]
     params = {key: unquote(value) for key, value in given.items() if key not in strange}
     lane, problems = read({**params, "proposer": name})
-    problems += [f"A lane has no setting “{_short(key)}”; it is left out." for key in strange[:3]]
+    problems += [f"A lane has no setting “{links.short(key)}”; it is left out." for key in strange[:3]]
     return lane, complaints + problems
 
 
@@ -296,13 +296,13 @@ def to_address(lanes: Iterable[Lane], usual: Sequence[Lane] = DEFAULT) -> list[s
     return [] if lanes == list(usual) else [encode(lane) for lane in lanes]
 
 
-def words(lane: Lane) -> list[str]:
-    """A lane's unusual settings, for its card and its label, without the proposer's title."""
+def words(lane: Lane, options: bool = True) -> list[str]:
+    """A lane's unusual settings, without the proposer's title; its `options` can be left out."""
     kind, rule = PROPOSERS[lane.proposer], RULES[lane.rule]
     said = []
     if uses_length(lane):
         said.append(f"γ = {lane.gamma}" if lane.length == "fixed" else f"γ up to {lane.gamma}")
-    said += _option_words(fields(kind.Options), lane.options)
+    said += _option_words(fields(kind.Options), lane.options if options else {})
     if lane.rule != USUAL.rule:
         said.append(rule.title if rule.lossless else f"lossy: {rule.title}")
     said += _option_words(fields(rule.Options), lane.rule_options)
@@ -326,14 +326,16 @@ def uses_length(lane: Lane) -> bool:
     return bool(chain and "length" in kind.uses)
 
 
-def label(lane: Lane, number: int) -> str:
-    """A lane's name in charts and tables: its letter, its proposer, and its unusual settings."""
-    return f"{LETTERS[number]} · " + ", ".join([PROPOSERS[lane.proposer].title, *words(lane)])
+def labels(lanes: Sequence[Lane]) -> list[str]:
+    """Short names of the lanes after the plain one: their proposers' options only where two have the same proposer."""
+    kinds = [lane.proposer for lane in lanes]
+    said = [[PROPOSERS[lane.proposer].title, *words(lane, kinds.count(lane.proposer) > 1)] for lane in lanes]
+    return [f"{LETTERS[number]} · {', '.join(name)}" for number, name in enumerate(said, start=1)]
 
 
-def _option_words(known: Mapping[str, OptionField], values: Mapping[str, Any]) -> list[str]:
+def _option_words(own: Mapping[str, OptionField], values: Mapping[str, Any]) -> list[str]:
     return [
-        f"{known[name].title.lower()} = {_short(known[name].write(value))}" for name, value in values.items()
+        f"{own[name].title.lower()} = {links.short(own[name].write(value))}" for name, value in values.items()
     ]
 
 
@@ -343,7 +345,3 @@ def _number(value: float) -> str:
 
 def _safe(text: str) -> str:
     return quote(text, safe=" .,:[]-_")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else text[:37] + "…"

@@ -39,14 +39,14 @@ class Number:
         try:
             value = float(text)
         except ValueError:
-            return f"{wanted}; the link says “{_short(text)}”, so {self.default:g} is used."
+            return f"{wanted}; the link says “{short(text)}”, so {self.default:g} is used."
         fits = (
             math.isfinite(value)
             and self.low <= value <= self.high
             and not (self.whole and value != int(value))
             and not (self is TEMPERATURE and 0 < value < 0.01)
         )
-        return None if fits else f"{wanted}; the link says {_short(text)}, so {self.default:g} is used."
+        return None if fits else f"{wanted}; the link says {short(text)}, so {self.default:g} is used."
 
 
 GAMMA = Number("gamma", "The draft length γ", 1, 16, 4)
@@ -92,28 +92,28 @@ def problems(
             found.append(unknown(key, params[key], next(iter(options.values()))))
     if params.get("chat", "true") not in ("true", "false"):
         found.append(
-            f"The chat template is set by chat=true or chat=false; the link says “{_short(params['chat'])}”."
+            f"The chat template is set by chat=true or chat=false; the link says “{short(params['chat'])}”."
         )
     if len(params.get("system", "")) > MAX_SYSTEM:
         found.append(f"The link's system line is longer than {MAX_SYSTEM} characters and is left out.")
     if params.get("generation", "true") not in ("true", "false"):
         found.append(
             "Whether the model's generation config is used has to be true or false; the link says "
-            f"“{_short(params['generation'])}”, so true is used."
+            f"“{short(params['generation'])}”, so true is used."
         )
     if len(params.get("prompt", "")) > MAX_PROMPT:
         found.append(f"The link's prompt is longer than {MAX_PROMPT:,} characters and was cut off there.")
     known = {number.key for number in numbers} | set(choices) | OTHERS
     strange = [key for key in params if key not in known and key.partition(".")[0] not in further]
     if strange:
-        named = ", ".join(f"“{_short(key)}”" for key in strange[:3])
+        named = ", ".join(f"“{short(key)}”" for key in strange[:3])
         found.append(f"The link has settings this page does not know ({named}); they are left out.")
     return found + hiding_problems(params, page)
 
 
 def unknown(key: str, name: str, used: str) -> str:
     """The sentence about an unknown name in a link; `used` is the title of its replacement."""
-    return f"The link requests the {key} “{_short(name)}”, which does not exist here; “{used}” is used."
+    return f"The link requests the {key} “{short(name)}”, which does not exist here; “{used}” is used."
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def options(params: Mapping[str, str], owners: Mapping[str, Owner]) -> tuple[dic
         if field is None:
             known = ", ".join(owner.fields) or "none"
             complaints.append(
-                f"{owner.title} has no option “{_short(name)}”; it is left out (there are: {known})."
+                f"{owner.title} has no option “{short(name)}”; it is left out (there are: {known})."
             )
             continue
         try:
@@ -148,7 +148,7 @@ def options(params: Mapping[str, str], owners: Mapping[str, Owner]) -> tuple[dic
         except ValueError:
             used = "it is left out" if field.default is None else f"{field.write(field.default)} is used"
             complaints.append(
-                f"{field.title} ({owner.title}) has to be {field.wanted}; the link says “{_short(text)}”, so {used}."
+                f"{field.title} ({owner.title}) has to be {field.wanted}; the link says “{short(text)}”, so {used}."
             )
     return found, complaints
 
@@ -251,12 +251,12 @@ def hiding_problems(params: Mapping[str, str], page: str) -> list[str]:
     1."""
     found = []
     if strange := sorted(_hide_list(params) - PARTS[page].keys()):
-        named = ", ".join(f"“{_short(name)}”" for name in strange[:3])
+        named = ", ".join(f"“{short(name)}”" for name in strange[:3])
         found.append(
             f"The link hides {named}, which this page does not have; it can hide {', '.join(PARTS[page])}."
         )
     if params.get("present", "1") != "1":
-        found.append(f"The presentation begins with present=1; the link says “{_short(params['present'])}”.")
+        found.append(f"The presentation begins with present=1; the link says “{short(params['present'])}”.")
     return found
 
 
@@ -282,5 +282,6 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 10_000 else f"{value:g}"
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """The text, or its beginning."""
     return text if len(text) <= 40 else text[:37] + "…"

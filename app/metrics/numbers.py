@@ -126,3 +126,8 @@ def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
         return True, f"Both lanes wrote the same text as far as both wrote ({count(shared, 'token')})."
     same = "token" if shared == 1 else f"{shared} tokens"
     return True, f"Both lanes wrote the same {same}: speculation changed the time, not the text."
+
+
+def levels(count: int) -> str:
+    """Which levels of a tree the first `count` rates are of."""
+    return "level 1 of the tree" if count == 1 else f"levels 1 to {count} of the tree"

@@ -118,7 +118,7 @@ def show(run: Run) -> None:
                 ),
                 f"measured · {stats.accepted} of {judged} judged"
                 if tree is None
-                else f"measured · at level {', '.join(map(str, range(1, len(stats.acceptance_by_depth[:3]) + 1)))}",
+                else f"measured · {numbers.levels(len(stats.acceptance_by_depth[:3]))}",
                 repeats if judged else "",
             ),
             (

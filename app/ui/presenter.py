@@ -35,6 +35,11 @@ LAB = """
 .st-key-start-from button[kind="tertiary"] { min-height: 1.75rem; }
 .st-key-start-from [data-variant="pills"] { padding-inline: 0.45rem; } /* in one row at 1280 pixels */
 .st-key-look-for { margin-block: -0.5rem; }
+@media (min-width: 1101px) { /* one line: the player does not move when its second half comes or goes */
+  .st-key-look-for { flex-wrap: nowrap; }
+  .st-key-look-for > :nth-child(2) { flex: 1 1 20rem; min-width: 20rem; }
+  .st-key-look-for :--caption p { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+}
 @media (max-width: 640px) {
   :--page > :--vertical:has(.st-key-look-for) > :has(.st-key-part-title) { order: -2; }
   :--page > :--vertical:has(.st-key-look-for) > :is(:has(> .st-key-look-for), :has(> .st-key-stage)) { order: -1; }
@@ -56,12 +61,16 @@ READING = """
 .st-key-reading button { min-block-size: 1.5rem; padding-block: 0; pointer-events: auto; }
 """
 # Run beside Stop, also where a browser rounds letters' widths. While a run is watched, Run is out of sight: Stop then
-# stands where the player's controls will be.
-RUN = """
-.st-key-part-run { flex-wrap: nowrap; }
-.st-key-stop_run:has(button:enabled) {
+# stands where the player's controls will be; on a screen with room for one column, where they come after what does not
+# fit, in the page's head.
+RUN = f"""
+.st-key-part-run {{ flex-wrap: nowrap; }}
+.st-key-stop_run:has(button:enabled) {{
   position: fixed; inset-inline: 0; inset-block-end: 0.9rem; z-index: 20; inline-size: fit-content; margin-inline: auto;
-}
+}}
+@media (max-width: 1100px) {{
+  .st-key-stop_run:has(button:enabled) {{ inset: 0.65rem 1rem auto auto; z-index: {quirks.HEAD_LAYER}; }}
+}}
 """
 
 

@@ -71,6 +71,9 @@ SELECTORS = {
 }
 
 
+HEAD_LAYER = 999_990  # the z-index of the page's header; a phone's menu is above it
+
+
 def css(text: str) -> str:
     """The style sheet with each `:--name` replaced from `SELECTORS`.
 

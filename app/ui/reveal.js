@@ -1,7 +1,7 @@
-/** Scrolls a part of the page into view, once for each `turn`, and gives the keyboard to the player in it. */
+/** Scrolls a part of the page into view, once for each `turn`, and gives the keyboard to the player in it, if any. */
 
 // A newly mounted element has missed nothing: earlier requests are over.
-const PATIENCE_MS = 10_000; // a part, and its player, may still be loading
+const PATIENCE_MS = 10_000; // a part, and its player, may still be loading: it is followed while it grows
 const OTHERWISE = ["pointerdown", "keydown", "wheel", "touchmove"]; // the viewer has moved on
 /** @type {WeakMap<Element, number>} */
 const turns = new WeakMap();
@@ -14,7 +14,7 @@ export default function ({ data, parentElement }) {
   if (!known) return;
   const until = performance.now() + PATIENCE_MS;
   let over = false;
-  let shown = false;
+  let height = 0; // of the part as it was shown last
   const end = () => {
     over = true;
     for (const name of OTHERWISE) window.removeEventListener(name, end, true);
@@ -23,10 +23,11 @@ export default function ({ data, parentElement }) {
   const look = () => {
     if (over || turns.get(parentElement) !== data.turn || performance.now() > until) return end();
     const part = document.querySelector(`.st-key-${data.part}`);
-    if (part && !shown) {
+    if (part && part.clientHeight !== height) {
+      height = part.clientHeight;
       const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-      part.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
-      shown = true;
+      const fits = height + parseFloat(getComputedStyle(part).scrollMarginTop) <= innerHeight;
+      part.scrollIntoView({ block: fits ? "nearest" : "start", behavior: calm ? "auto" : "smooth" });
     }
     const player = part && playerIn(part);
     if (player) {

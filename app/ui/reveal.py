@@ -1,6 +1,7 @@
 """Bring a part of the page into view, once, after a press whose result is elsewhere on the page.
 
-The keyboard focus moves to the player in that part, if any. Mount it at a stable place above the part.
+The page scrolls no further than needed, and the keyboard focus stays, unless the part has a player. Mount it at a
+stable place above the part.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ ASKED = "to_reveal"  # what the session's last press requested: a part's key, an
 # The page's header covers what is scrolled to the very top.
 STYLE = """<style>
 .st-key-reveal { display: none; }
-.st-key-open, .st-key-player { scroll-margin-top: 4.5rem; }
+.st-key-open, .st-key-player, .st-key-lane-form { scroll-margin-block: 4.5rem 1rem; }
 </style>"""
 
 

@@ -102,6 +102,16 @@ def test_all_lanes_keep_their_order(lanes: list[Lane]) -> None:
     assert to_address(lanes) == ([] if lanes == list(core.DEFAULT) else [encode(lane) for lane in lanes])
 
 
+def test_a_lane_s_name_is_short_and_tells_it_from_every_other() -> None:
+    """Catches: a name that the race cuts, although no other lane has its proposer; two lanes with one name."""
+    eagle = Lane(proposer="eagle", options={"depth": 3, "nodes": 4})
+    assert core.labels([eagle, Lane()]) == ["B · EAGLE head", "C · Draft model, γ = 4"]
+    assert core.labels([eagle, replace(eagle, options={"depth": 3})]) == [
+        "B · EAGLE head, depth = 3, nodes = 4",
+        "C · EAGLE head, depth = 3",
+    ]
+
+
 @given(some.text(max_size=200))
 def test_no_address_breaks_the_page(text: str) -> None:
     lane, complaints = decode(text)
@@ -584,6 +594,24 @@ def test_a_preset_sets_lanes_prompt_and_temperature(fresh: Runs) -> None:
     wanted = next(preset for preset in core.PRESETS if preset.name == "lossy")
     assert from_address(addressed(at)) == (list(wanted.lanes), [])
     assert at.slider(key="temperature").value == wanted.temperature
+
+
+def test_what_is_left_of_the_run_before_says_so_until_run_takes_it_away(fresh: Runs) -> None:
+    """Catches: a table under lanes that it is not of; verdicts of the run before under the race that goes on."""
+    at = raced_page(opened(lane=["lookahead"], tokens="20"), fresh)
+    assert not at.info
+
+    def judged() -> bool:
+        return any("sd-why" in element.proto.body for element in at.get("html"))
+
+    at.menu_button(key="ready_made").click("length").run()
+    assert judged() and "from the run before, with other lanes or settings" in at.info[0].value
+    at.slider(key="temperature").set_value(0.8).run()  # whatever is changed then
+    assert judged() and len(at.info) == 1
+    before = param(at, "run")
+    press(at, "go")
+    assert param(at, "run") != before and not at.info
+    assert not judged() or fresh.get(param(at, "run")).finished  # type: ignore[union-attr]
 
 
 def test_the_prompt_comes_along_from_the_lab_and_back(fresh: Runs) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import escape
 from statistics import geometric_mean
 
 import pytest
 
 from app.compare.partings import none_alone
 from app.compare.table import STYLE, frame, table
+from app.compare.table import html as as_html
 from app.compare.take_along import checked
 from app.compare.timing import speedups
 from app.metrics.differences import Differences
@@ -134,6 +136,16 @@ def test_text_that_repeats_is_noted_beside_what_it_flatters(traces: list[Trace])
     rows = {row.key: row for row in table(bare, LANES)}
     assert [cell.text for cell in rows["repeated"].cells] == ["none"] * len(traces)
     assert not any("repeats" in cell.note for row in rows.values() for cell in row.cells)
+
+
+def test_under_each_title_are_a_few_words_that_say_what_it_is(traces: list[Trace]) -> None:
+    """Catches: a table of symbols and of the word “measured”, of which a newcomer has to ask what is what."""
+    rows = table(traces, LANES)
+    shown = as_html(rows, ["a lane"] * len(traces), range(len(traces)))
+    for row in rows:
+        assert 2 <= len(row.brief.split()) <= 5 and f"<small>{escape(row.brief)}</small>" in shown
+    notes = [cell.note for row in rows if row.key == "acceptance_rate" for cell in row.cells]
+    assert any(re.search(r"95 % interval 0\.\d\d to [01]\.\d\d, \d+ judged", note) for note in notes), notes
 
 
 def test_guesses_that_were_never_sent_are_told_apart() -> None:

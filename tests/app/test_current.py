@@ -115,6 +115,20 @@ def test_the_tiny_models_run_until_the_default_is_there_and_then_the_next_run_us
     assert "<user> my own words" in "".join(header.prompt_texts)
 
 
+def test_a_lane_that_somebody_is_at_work_on_stays_when_the_default_is_there(shelf: Shelf) -> None:
+    """Catches: γ moved, and then a proposer without γ; a lane's form that closes under the hand."""
+    lab, beside = page(tokens="8"), page()
+    lab.slider(key="gamma").set_value(7).run()
+    beside.switch_page("app_pages/compare.py").run()
+    beside.button(key="lane1.change").click().run()
+    lanes = [box.value for box in beside.selectbox if box.key == "lane1.proposer"]
+    assert lanes == ["draft-model"]
+    shelf.get(REAL)
+    assert (lab.run().selectbox(key="proposer").value, lab.slider(key="gamma").value) == ("draft-model", 7)
+    assert beside.run().selectbox(key="lane1.proposer").value == "draft-model"
+    assert not lab.exception and not beside.exception
+
+
 def test_the_example_that_the_page_opened_with_gives_way_and_one_that_was_chosen_stays(shelf: Shelf) -> None:
     """Catches: a story's beginning left over for the chat model, and an example taken from who asked for it."""
     early, asking = page(tokens="8"), page(tokens="8", preset="story/the-fox")

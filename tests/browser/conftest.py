@@ -59,7 +59,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @contextmanager
-def serving(log: Path, **more: str) -> Iterator[Server]:
+def serving(log: Path, module: str = "app", **more: str) -> Iterator[Server]:
     """`python -m app` on a free port, once its bundled models are ready; `more` is added to its environment."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -68,7 +68,7 @@ def serving(log: Path, **more: str) -> Iterator[Server]:
     environment["SPECDEC_LIBRARY"] = str(log.with_name("library.sqlite3"))
     with log.open("wb") as output:  # a file: a pipe that nobody reads would block the server
         process = subprocess.Popen(
-            [sys.executable, "-m", "app"], cwd=ROOT, env=environment, stdout=output, stderr=output
+            [sys.executable, "-m", module], cwd=ROOT, env=environment, stdout=output, stderr=output
         )
     server = Server(process, f"http://127.0.0.1:{port}", log)
     try:

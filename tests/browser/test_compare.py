@@ -69,11 +69,13 @@ def test_lanes_are_built_raced_read_off_and_come_back(open_page: Open) -> None:
         ]
         shown = column(table, lane)
         assert shown["Target passes"] == f"{stats['target_passes']:,}"
-        assert shown["Proposed"] == f"{stats['proposed']:,}"
-        assert shown["Wasted"] == f"{stats['proposed'] - stats['accepted']:,}"
+        assert shown["Guesses"] == f"{stats['proposed']:,}"
+        assert shown["Wasted guesses"] == f"{stats['proposed'] - stats['accepted']:,}"
         assert shown["Tokens per pass τ"] == f"{stats['tokens_per_pass']:.2f}"
         assert shown["Tokens per second"] == f"{stats['tokens_per_second']:.1f}"
-        drafting = stats["draft_s"] if lane else 0.0  # plain decoding's time before its passes is "The rest"
+        drafting = (
+            stats["draft_s"] if lane else 0.0
+        )  # plain decoding's time before its passes is "Other work"
         assert shown["Drafting"] == f"{drafting:.3f} s"
         assert shown["Memory"].endswith(" MB")
     before = [column(table, lane) for lane in range(4)]
@@ -166,6 +168,18 @@ def test_every_entry_of_a_lanes_menu_is_chosen_by_keys(open_page: Open, entry: s
     page.keyboard.press("Enter")
     page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("lane") == lanes, wait_until="commit")
     expect(page.get_by_role("menuitem")).to_have_count(0)
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
+def test_a_lane_s_form_comes_into_view_and_the_keyboard_stays(open_page: Open, size: tuple[int, int]) -> None:
+    """Catches: Change that seems to do nothing, as its form opens below the screen."""
+    page = open_page("/compare", viewport={"width": size[0], "height": size[1]})
+    change = page.locator(".st-key-lane-C").get_by_role("button", name="Change")
+    change.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".st-key-lane-form")).to_be_in_viewport(ratio=0.99)
+    expect(change).to_be_focused()
+    expect(change).to_be_in_viewport(ratio=0.99)  # no further than needed
 
 
 def test_a_comparison_is_built_run_and_read_by_keys_alone(open_page: Open) -> None:

@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable
 from urllib.parse import quote, urljoin
 
+import pytest
 from playwright.sync_api import Page
+
+from app.ui.quirks import SELECTORS
 
 from .conftest import RUN, STILL, Server, expect, until
 
@@ -100,6 +103,21 @@ def test_escape_stops_a_run_and_what_was_decoded_stays(open_page: Open, server: 
     expect(page.get_by_role("button", name="Stop")).to_be_disabled()
     assert page.locator(".lane").nth(1).locator(".tok").count() > 0
     assert "stopped, " in server.log().splitlines()[-1]
+
+
+@pytest.mark.parametrize("width", [390, 1024])
+def test_stop_covers_nothing_of_a_run_that_needs_more_than_the_screen(
+    open_page: Open, server: Server, width: int
+) -> None:
+    """Catches: Stop over the sentence that says what the round did."""
+    page = open_page(LONG, viewport={"width": width, "height": 768})
+    begin(page, server)
+    stop = page.get_by_role("button", name="Stop")
+    head, box = page.locator(SELECTORS["header"]).bounding_box(), stop.bounding_box()
+    assert head is not None and box is not None
+    assert head["y"] <= box["y"] and box["y"] + box["height"] <= head["y"] + head["height"]
+    stop.click()
+    until(lambda: server.busy() == 0, 5)
 
 
 def test_control_and_enter_in_the_prompt_box_run_what_was_just_typed(open_page: Open) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -32,15 +33,22 @@ def database() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[Server]:
+def comes_with(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file with which the chat model comes; it is not there yet."""
+    return tmp_path_factory.mktemp("comes") / "now"
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory, database: str, comes_with: Path) -> Iterator[Server]:
     """A server whose default is the chat model, which set-up brings."""
     settings = {
+        "COMES_WITH": str(comes_with),
         "SPECDEC_DEFAULT_MODELS": "smollm2-135m-instruct",
         "SPECDEC_PATH": BELOW,
         "SPECDEC_DATABASE": database,
         "SPECDEC_COOKIE_SECRET": secrets.token_hex(16),
     }
-    with serving(tmp_path_factory.mktemp("real") / "log.txt", **settings) as found:
+    with serving(tmp_path_factory.mktemp("real") / "log.txt", "tests.browser.late", **settings) as found:
         yield found
 
 
@@ -54,22 +62,30 @@ def opened(real: Server, come: Come, complaints: Sight, address: str = "/") -> P
 
 
 def test_words_that_are_being_typed_survive_the_models_becoming_ready(
-    real: Server, complaints: Sight, come: Come
+    real: Server, comes_with: Path, complaints: Sight, come: Come
 ) -> None:
-    """Catches: a page that is drawn anew when the default becomes ready and loses what nobody has sent yet."""
+    """Catches: a page that is drawn anew when the default becomes ready and loses what nobody has sent yet; a Run
+    that is elsewhere when it is pressed."""
     page = opened(real, come, complaints)
     box = page.get_by_label("Prompt", exact=True)
     box.fill("Name a colour that")  # not sent: the box still has the focus
+    expect(page.get_by_text("is being prepared")).to_be_visible()
+    parts = [box, page.get_by_role("button", name=RUN), page.locator(".player")]
+    before = [(part.bounding_box() or {})["y"] for part in parts]
+    comes_with.touch()
     until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
     expect(page.get_by_text("What the model reads")).to_be_visible(timeout=30_000)  # a chat model is chosen
     expect(box).to_have_value("Name a colour that")
+    expect(page.get_by_text("is ready: your next run uses it")).to_be_visible()
+    assert [(part.bounding_box() or {})["y"] for part in parts] == before
 
 
 def test_a_message_is_answered_and_the_page_shows_what_is_read(
-    real: Server, database: str, complaints: Sight, come: Come
+    real: Server, comes_with: Path, database: str, complaints: Sight, come: Come
 ) -> None:
     """Catches: a default run that goes to the tiny models, or bare, without the chat template; below a path, a
     stream, a trace or a download that is looked for at the root."""
+    comes_with.touch()
     until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
     page = opened(real, come, complaints, "/?preset=chat-code/palindrome&tokens=24")
     before, done = stored(database), real.health()["runs"]["done"]
