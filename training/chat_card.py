@@ -32,7 +32,8 @@ UNMEASURED = "Not measured yet for these weights: `python -m training chat card`
 WANTED = (  # the project's targets for the family: kind of prompt, lane, figure, least value
     ("chat", "eagle", "tokens_per_pass", 2.1),
     ("code", "eagle", "tokens_per_pass", 2.4),
-    ("edits", "eagle, tree of 59", "tokens_per_pass", 2.6),
+    ("edits", "eagle", "tokens_per_pass", 2.6),
+    ("edits", "eagle, tree of 59", "tokens_per_pass", 2.6),  # EAGLE-2's own
     ("chat", "medusa", "tokens_per_pass", 1.5),
     ("code", "medusa", "tokens_per_pass", 1.8),
     ("chat", "draft-model", "tokens_per_pass", 1.7),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.choosing import controls, current, model_picker, more, prompt, warming
+from app.choosing import controls, model_picker, more, prompt, settling, warming
 from app.compare import editor, form, result
 from app.lanes import links
 from app.player import CURSOR
@@ -17,7 +17,7 @@ from app.ui.widgets import number
 
 presenter.dress("compare")
 reveal.draw()
-current.settle()
+settling.settle()
 editor.start("compare")
 editor.follow()
 form.take()
@@ -81,7 +81,7 @@ if run.shown is None:
 else:
     if run.result and not editor.asks_for(run.result.request, shared, missing):
         st.info(
-            "What is below is from the run before, with other lanes or settings. Press Run for those above.",
+            "The results below are from the previous run, with other lanes or settings. Press Run for those above.",
             icon=":material/history:",
         )
     result.show(run)

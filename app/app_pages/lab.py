@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import services
-from app.choosing import controls, current, model_picker, more, prompt, warming
+from app.choosing import controls, current, model_picker, more, prompt, settling, warming
 from app.decoding.models import Choice
 from app.player import CURSOR
 from app.running import corner, flow, headline, results
@@ -15,7 +15,7 @@ from app.ui.state import state
 from specdec_core.rules import RULES
 
 presenter.dress("lab")
-current.settle()
+settling.settle()
 prompt.start_from_address(controls.choices(), next(iter(controls.proposers())))
 run = flow.Flow("lab", forgets=("round", "node"))
 

@@ -22,7 +22,7 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-from . import current, lane_state, model_picker
+from . import current, lane_state, model_picker, settling
 
 USUAL = Settings()
 PROMPT_WORDS = 60  # characters of a prompt that serve as its name
@@ -58,7 +58,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         for name, kind in proposers().items()
     }
     with st.grid(2, min_column_width=240, gap="small"):
-        current.picker()
+        settling.picker()
         with st.container():
             name = pick(
                 "Proposer",

@@ -98,8 +98,8 @@ def _lengths(kind: Any) -> Any:
         pick("How far to guess", titles, State.length.key, define("Length policy", "Draft length γ"))
     ]
     st.caption(
-        "This proposer guesses a tree, whose size is one of its own settings. The other choices leave out guesses that "
-        "are unlikely to pay."
+        "This proposer guesses a tree, whose size is one of its own settings. The other choices grow it less "
+        "deep or leave out guesses that are unlikely to pay, where the proposer allows it."
         if tree and policy.name == controls.USUAL.length_policy
         else plain(policy.summary)
     )

@@ -1,6 +1,6 @@
 """Shows what is still loading, the bundled models or the server's default family, and that the latter has come.
 
-Always one line, in the place of the one before it: what is below does not move.
+At most one line, always in the same place: what is below does not move when another takes its place.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from app.ui import quirks
 from app.ui.fragment import fragment
 from app.ui.state import state
 
-from . import current, model_picker
+from . import current, model_picker, settling
 
 
 def bar() -> None:
     """The control for the models, and beside it what is loading."""
     left, right = st.columns([3, 2], gap="small", vertical_alignment="bottom")
     with left:
-        current.picker()
+        settling.picker()
     with right:
         show()
 

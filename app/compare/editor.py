@@ -13,7 +13,7 @@ from app.choosing import controls, current, presets, prompt
 from app.choosing.usual import begins
 from app.decoding.run import Request
 from app.lanes import lane as core
-from app.lanes import links
+from app.lanes import links, naming
 from app.lanes.lane import LETTERS, Lane
 from app.player import CURSOR
 from app.text import plain
@@ -112,10 +112,11 @@ def request(shared: Settings, missing: Mapping[str, str | None]) -> Request:
     return Request(
         state.prompt,
         (shared, *(lane.settings(shared) for lane in found)),
-        (f"A · {PROPOSERS['none'].title}", *core.labels(found)),
+        naming.labels(found),
         subject,
         chat=current.wraps(),
         system=current.system_line(),
+        names=naming.names(found),
     )
 
 
@@ -151,7 +152,7 @@ def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
         for number, (name, lane) in enumerate(state.lanes.items(), start=1):
             with st.container(border=True, height="stretch", gap="xsmall", key=f"lane-{LETTERS[number]}"):
                 st.html(heading(number, PROPOSERS[lane.proposer].title))
-                summary = " · ".join(core.words(lane)) or "default settings"
+                summary = " · ".join(naming.words(lane)) or "default settings"
                 st.caption(plain(summary + (" · open below" if state.editing == name else "")))
                 if not RULES[lane.rule].lossless:
                     st.badge("lossy", icon=":material/warning:", color="orange")

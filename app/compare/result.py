@@ -116,7 +116,8 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     lanes = [shown.request.lanes[number] for number in numbers]
     rows = table(traces, lanes, measured, lines, numbers)
     st.html(html(rows, [label(lane) for lane in lanes], numbers))
-    st.caption(f"{MEASURED}; memory is computed")
+    repeated = "; speeds and times of the repeats" if measured else ""
+    st.caption(f"{MEASURED}{repeated}. Memory is computed, and a row that is proved says so.")
     repeats.controls(shown, refused)
     repeats.advice(shown)
     with st.expander("What the rows mean", icon=":material/menu_book:"):
@@ -149,7 +150,7 @@ def _charts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None
     from app import charts
     from app.charts.draw import draw
 
-    labels = [shown.request.labels[number] for number in numbers]
+    labels = [shown.request.short[number] for number in numbers]
     draws = (
         charts.tokens_against_time,
         charts.time_budget,

@@ -83,7 +83,7 @@ def table(
             "time. After repeats all times in this table are theirs; counts are the same in each, as the seed is.",
             [_figure(time.tokens_per_second, "{:.1f}", time.source) for time in times]),
         Row("acceptance_rate", "Acceptance rate α", "accepted of judged guesses", "Accepted guesses divided by judged "
-            "guesses; those never reached do not count. Its 95 % interval (Wilson) takes the guesses for independent. "
+            "guesses; those never reached do not count. Its 95 % interval (Wilson) takes guesses as independent. "
             "A tree has a rate for each level: of the rounds that judged a guess there, the share that accepted one.",
             [_alpha(trace, found) for trace, found in zip(traces, loops, strict=True)]),
         Row("tokens_per_pass", "Tokens per pass τ", "written per target pass", "Committed tokens divided by target "
@@ -263,7 +263,7 @@ def _alpha(trace: Trace, loops: Loops) -> Cell:
         return Cell(f"{stats.acceptance_rate:.0%}", value, "; ".join(filter(None, notes)))
     if stats.acceptance_by_depth:
         shown = stats.acceptance_by_depth[:4]
-        deeper = ", and deeper ones" if len(stats.acceptance_by_depth) > len(shown) else ""
+        deeper = "; deeper ones not shown" if len(stats.acceptance_by_depth) > len(shown) else ""
         notes = f"{levels(len(shown))}{deeper}", _flattered(trace, loops)
         first = " · ".join(f"{rate:.0%}" for rate in shown)
         return Cell(first, {"by_depth": stats.acceptance_by_depth}, "; ".join(filter(None, notes)))

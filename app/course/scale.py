@@ -16,8 +16,9 @@ def scale(
     words: Words,
     key: str,
     width: int | None = None,
+    form: str = ".2f",
 ) -> float:
-    """The number chosen between `low` and `high`, both included, in steps from `low`.
+    """The number chosen between `low` and `high`, both included, in steps from `low`, written in this form.
 
     Without a `start` it is in the session's state already.
     """
@@ -26,7 +27,7 @@ def scale(
         label,
         places,
         None if start is None else min(places, key=lambda place: abs(place - start)),
-        format_func=lambda place: words.number(place, ".2f"),
+        format_func=lambda place: words.number(place, form),
         key=key,
         width=width or "stretch",
     )

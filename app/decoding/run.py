@@ -35,7 +35,10 @@ ASKED_SHOWN = 400  # characters of the text so far that accompany a question
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request: a prompt, the lanes to race it through, and their names."""
+    """A request: a prompt, the lanes to race it through, and their names, which say what each lane is.
+
+    `names` are shorter ones, where there is little room; without them, `short` is `labels`.
+    """
 
     prompt: str
     lanes: tuple[Settings, ...]
@@ -43,6 +46,12 @@ class Request:
     choice: Any = None
     chat: bool = False  # wrap the prompt in the chat template, if the models have one
     system: str = ""
+    names: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def short(self) -> tuple[str, ...]:
+        """The lanes' names in heads and charts."""
+        return self.names or self.labels
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -304,7 +313,7 @@ class Run(Job):
     def process(self, event: Event) -> None:
         """Process one event of the race."""
         if isinstance(event, Started):
-            self.publish({"type": "started", **_fields(event), "label": self.request.labels[event.lane]})
+            self.publish({"type": "started", **_fields(event), "label": self.request.short[event.lane]})
         elif isinstance(event, Step):
             self.publish({"type": "step", **_fields(event)})
         elif not isinstance(event, Ended):

@@ -1,4 +1,4 @@
-"""A lane: its settings, their form in an address and in a record, and how lanes are told apart.
+"""A lane: its settings, and their form in an address and in a record.
 
 Nothing here imports streamlit; `choosing.lane_state` holds a lane as the page's widgets do. In an address a lane is
 a set of settings: the lab's are separate keys (`proposer=branching&o.width=4`), those of the comparison are one
@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 from specdec_core.engine.check import check
 from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.options import OptionField, fields
+from specdec_core.options import fields
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
@@ -296,26 +296,6 @@ def to_address(lanes: Iterable[Lane], usual: Sequence[Lane] = DEFAULT) -> list[s
     return [] if lanes == list(usual) else [encode(lane) for lane in lanes]
 
 
-def words(lane: Lane, options: bool = True) -> list[str]:
-    """A lane's unusual settings, without the proposer's title; its `options` can be left out."""
-    kind, rule = PROPOSERS[lane.proposer], RULES[lane.rule]
-    said = []
-    if uses_length(lane):
-        said.append(f"γ = {lane.gamma}" if lane.length == "fixed" else f"γ up to {lane.gamma}")
-    said += _option_words(fields(kind.Options), lane.options if options else {})
-    if lane.rule != USUAL.rule:
-        said.append(rule.title if rule.lossless else f"lossy: {rule.title}")
-    said += _option_words(fields(rule.Options), lane.rule_options)
-    if lane.length != USUAL.length_policy:
-        said.append(LENGTH_POLICIES[lane.length].title)
-    said += _option_words(fields(LENGTH_POLICIES[lane.length].Options), lane.length_options)
-    if lane.overlap and kind.can_overlap:
-        said.append("overlap")
-    if lane.memory:
-        said.append(f"{lane.memory:g} MB a round")
-    return said
-
-
 def uses_length(lane: Lane) -> bool:
     """Whether γ applies to the lane's proposer."""
     kind = PROPOSERS[lane.proposer]
@@ -324,19 +304,6 @@ def uses_length(lane: Lane) -> bool:
     except SettingsError:
         return False
     return bool(chain and "length" in kind.uses)
-
-
-def labels(lanes: Sequence[Lane]) -> list[str]:
-    """Short names of the lanes after the plain one: their proposers' options only where two have the same proposer."""
-    kinds = [lane.proposer for lane in lanes]
-    said = [[PROPOSERS[lane.proposer].title, *words(lane, kinds.count(lane.proposer) > 1)] for lane in lanes]
-    return [f"{LETTERS[number]} · {', '.join(name)}" for number, name in enumerate(said, start=1)]
-
-
-def _option_words(own: Mapping[str, OptionField], values: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{own[name].title.lower()} = {links.short(own[name].write(value))}" for name, value in values.items()
-    ]
 
 
 def _number(value: float) -> str:

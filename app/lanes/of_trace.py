@@ -21,7 +21,8 @@ def label(settings: Settings) -> str:
     from specdec_core.engine.check import check
     from specdec_core.proposers import PROPOSERS
 
-    from .lane import Lane, words
+    from .lane import Lane
+    from .naming import words
 
     check(settings)
     title = PROPOSERS[settings.proposer].title

@@ -19,6 +19,7 @@ def written(request: Request) -> dict[str, Any]:
         "choice": asdict(request.choice) if isinstance(request.choice, Choice) else None,
         "chat": request.chat,
         "system": request.system,
+        "names": request.names,
     }
 
 
@@ -35,4 +36,5 @@ def read(prompt: str, content: Mapping[str, Any]) -> Request:
         Choice(**content["choice"]) if content["choice"] else None,
         content["chat"],
         content["system"],
+        tuple(content.get("names", ())),
     )

@@ -154,7 +154,7 @@ def stage(
             mode="live",
             events=shown.events_path,
             prompt=shown.before,
-            traces=[{"label": label} for label in shown.request.labels],
+            traces=[{"label": label} for label in shown.request.short],
             present=present,
             **HERE,
         )
@@ -164,8 +164,7 @@ def stage(
     elif shown is not None and shown.ends:
         run, turn = state.jump
         traces = [
-            {"label": shown.request.labels[lane], "url": shown.trace_path(lane)}
-            for lane in sorted(shown.ends)
+            {"label": shown.request.short[lane], "url": shown.trace_path(lane)} for lane in sorted(shown.ends)
         ]
         of = f"{shown.id}.{turn}" if run == shown.id else shown.id
         draw(of, mode="replay", traces=traces, present=present, **HERE)

@@ -26,7 +26,8 @@ export default function ({ data, parentElement }) {
     if (part && part.clientHeight !== height) {
       height = part.clientHeight;
       const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-      const fits = height + parseFloat(getComputedStyle(part).scrollMarginTop) <= innerHeight;
+      const { scrollMarginTop, scrollMarginBottom } = getComputedStyle(part);
+      const fits = height + parseFloat(scrollMarginTop) + parseFloat(scrollMarginBottom) <= innerHeight;
       part.scrollIntoView({ block: fits ? "nearest" : "start", behavior: calm ? "auto" : "smooth" });
     }
     const player = part && playerIn(part);

@@ -145,11 +145,11 @@ class Diagnosis:
         if self.cause == "nothing":
             return "No single loss stands out"
         rate = self.alpha
-        right = "" if rate is None else f" (α = {rate:.2f})"
+        right = "" if rate is None else f" (α = {rate:.0%})"
         longest = f"{self.guessed:.2f} tokens were guessed"
         if rate is None:
             longest = f"the longest path guessed had {self.guessed:.2f} tokens"
-        missing = "" if rate is None else f" at α = {rate:.2f}"
+        missing = "" if rate is None else f" at α = {rate:.0%}"
         words = {
             "acceptance": f"wrong guesses{right}: {longest} a round, and {self.accepted:.2f} were accepted",
             "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",

@@ -270,7 +270,7 @@ def _cell(line: dict[str, Any] | None) -> Text:
         cell.append("\n")
     cell.append(f"τ {line['tokens_per_pass']:.2f}", style="dim")
     if line["alpha"] == line["alpha"] and line["alpha"] is not None:
-        cell.append(f"  α {line['alpha']:.2f}", style="dim")
+        cell.append(f"  α {line['alpha']:.0%}", style="dim")
     if line["looping"] == line["looping"] and line["looping"]:
         cell.append(f"\n{line['looping']:.0f} of {line['prompts']} loop", style="yellow")
     return cell

@@ -73,8 +73,9 @@ class LengthPolicy(ABC):
         """
         return True
 
-    def nodes(self, context: Context, values: Sequence[float]) -> int:
-        """How many nodes of a deterministic tree to send, given their acceptance probabilities in falling order."""
+    def nodes(self, context: Context, values: Sequence[float], levels: int | None = None) -> int:
+        """How many nodes of a deterministic tree to send, given their acceptance probabilities in falling order, and
+        how many levels were grown, if one by one."""
         return len(values)
 
     def observe(self, context: Context, outcome: Outcome) -> None:  # noqa: B027

@@ -40,7 +40,8 @@ class CostAware(LengthPolicy):
 
     A tree gets another level if the best tree is then expected to commit more tokens per second, each node that would
     get children counting as followed by one, at the rate at which the draft's estimates have fallen from level to
-    level so far; and those of its nodes are sent that raise tokens per second.
+    level so far; and those of its nodes are sent that raise tokens per second. Of a tree whose nodes were drawn all are
+    sent, although its levels are chosen as if the less likely ones were not.
     """
 
     name = "cost-aware"
@@ -136,8 +137,9 @@ class CostAware(LengthPolicy):
         self.grown = levels + (then > now)
         return then > now
 
-    def nodes(self, context: Context, values: Sequence[float]) -> int:
+    def nodes(self, context: Context, values: Sequence[float], levels: int | None = None) -> int:
         self.ranks = True
+        self.grown = levels or self.grown
         speeds = self._speeds(values, self.grown or context.length)
         return speeds.index(max(speeds))
 

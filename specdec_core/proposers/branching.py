@@ -149,7 +149,8 @@ class Branching(Proposer):
             return every, []
         # The sort is stable, so a parent of equal value stays before its child.
         order = sorted(every, key=lambda node: -growth.nodes[node].value)
-        count = context.policy.nodes(context, [growth.nodes[node].value for node in order])
+        values = [growth.nodes[node].value for node in order]
+        count = context.policy.nodes(context, values, growth.levels)
         kept = sorted(order[: min(count, growth.budget)])
         pruned = sorted(set(every) - set(kept))
         numbers = {node: number for number, node in enumerate([ROOT, *kept, *pruned], start=-1)}

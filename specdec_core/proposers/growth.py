@@ -270,7 +270,8 @@ class TreeGuess:
     def advance(self) -> bool:
         """One pass; returns whether there is more to draft."""
         if self.next is not None:
-            return self.next.advance()
+            # How far it gets is a matter of time, and further levels are the length policy's to decide.
+            return self.next.advance() and not self.context.policy.can_stop
         growth, leaf = self.growth, self.grown[-1]
         if leaf in growth.row:
             self.leaf = growth.row[leaf]

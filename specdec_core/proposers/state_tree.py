@@ -10,6 +10,7 @@ below a token at depth l, module l + 1 guesses, and the last one goes on with it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import nlargest
 from math import exp
 from typing import TYPE_CHECKING, Any
 
@@ -155,7 +156,7 @@ class StateTree(Proposer):
         found = self._candidates(depth, room, context)
         values, order = found.scores.sort(descending=True, stable=True)  # ties: parents come first
         chances = values[:room].exp().tolist()
-        count = max(0, min(len(chances), context.policy.nodes(context, chances)))
+        count = max(0, min(len(chances), context.policy.nodes(context, chances, found.levels)))
         sent = sorted(order[:count].tolist())  # level by level, siblings by probability
         number = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(sent)}
         tree = TokenTree(
@@ -205,7 +206,7 @@ class StateTree(Proposer):
         all_scores, all_own, all_tokens = [scores], [own], [tokens]
         all_parents = [torch.full_like(tokens, ROOT)]
         level = 1
-        while level < depth and self._deeper(level, all_scores, scores, room, context):
+        while level < depth and self._deeper(level, all_scores, wide, room, context):
             states = self._level(level, tokens, [one[above] for one in states], begins, visible)
             logits = self._logits(states[min(level, len(states) - 1)], level)
             rows.append(logits)
@@ -241,12 +242,14 @@ class StateTree(Proposer):
             None if past is None else torch.cat(after),
         )
 
-    def _deeper(self, level: int, scores: list[Tensor], front: Tensor, room: int, context: Context) -> bool:
-        """Whether another level is read; `scores` are those of all levels so far, `front` of the nodes to read."""
+    def _deeper(self, level: int, scores: list[Tensor], wide: int, room: int, context: Context) -> bool:
+        """Whether another level is read; `scores` are those of each level so far, of the last the best `wide` are
+        followed."""
         if not context.policy.can_stop:
             return True
         values = torch.cat(scores).exp().tolist()
-        return context.policy.deeper(context, level, values, front.exp().tolist(), room)
+        front = nlargest(wide, values[-len(scores[-1]) :])
+        return context.policy.deeper(context, level, values, front, room)
 
     def _level(
         self, level: int, tokens: Tensor, above: list[Tensor], begins: list[int], visible: Tensor

@@ -252,7 +252,7 @@ def _other_length(settings: Settings, missing: list[str]) -> None:
 def no_policy(settings: Settings) -> str:
     """What becomes of a length policy in a program without it, as a sentence."""
     chain = "length" in proposer_class(settings.proposer).uses
-    same = f"γ is {settings.draft_length}" if chain else "as much is drafted"
+    same = f"γ is {settings.draft_length}" if chain else "the same amount is drafted"
     return f"length policy = {settings.length_policy}: {same} in every round there."
 
 

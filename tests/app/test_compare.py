@@ -18,10 +18,12 @@ from streamlit.testing.v1 import AppTest
 
 from app.choosing import presets
 from app.compare.table import frame, html, table, to_json
+from app.decoding.run import Request
 from app.decoding.runs import Runs
 from app.lanes import lane as core
 from app.lanes import links
 from app.lanes.lane import Lane, decode, encode, from_address, to_address
+from app.lanes.naming import labels, names
 from app.metrics.differences import differences
 from app.metrics.distance import distance
 from app.ui import presenter
@@ -105,11 +107,25 @@ def test_all_lanes_keep_their_order(lanes: list[Lane]) -> None:
 def test_a_lane_s_name_is_short_and_tells_it_from_every_other() -> None:
     """Catches: a name that the race cuts, although no other lane has its proposer; two lanes with one name."""
     eagle = Lane(proposer="eagle", options={"depth": 3, "nodes": 4})
-    assert core.labels([eagle, Lane()]) == ["B · EAGLE head", "C · Draft model, γ = 4"]
-    assert core.labels([eagle, replace(eagle, options={"depth": 3})]) == [
-        "B · EAGLE head, depth = 3, nodes = 4",
-        "C · EAGLE head, depth = 3",
-    ]
+    larger = replace(eagle, options={"depth": 3, "top_k": 3, "nodes": 16})
+    assert names([eagle, Lane()]) == ("A · Plain decoding", "B · EAGLE head", "C · Draft model, γ = 4")
+    assert names([eagle, larger])[1:] == ("B · EAGLE head", "C · EAGLE head, top k = 3")
+    assert names([eagle, replace(eagle, options={"depth": 3}), larger])[1:] == (
+        "B · EAGLE head, nodes = 4",
+        "C · EAGLE head",
+        "D · EAGLE head, top k = 3, nodes = 16",
+    )
+    assert names([eagle, eagle])[1:] == ("B · EAGLE head", "C · EAGLE head")
+
+
+def test_a_lane_s_label_says_all_and_decides_alone_whether_a_run_is_another() -> None:
+    """Catches: a library that keeps two EAGLE runs under one name; a kept run, without short names, taken for one with
+    other lanes."""
+    eagle = Lane(proposer="eagle", options={"depth": 3, "nodes": 4})
+    assert labels([eagle])[1] == "B · EAGLE head, depth = 3, nodes = 4"
+    asked = Request("abc", (eagle.settings(Settings()),), labels([eagle]), names=names([eagle]))
+    kept = replace(asked, names=())
+    assert asked == kept and asked.short != kept.short == kept.labels
 
 
 @given(some.text(max_size=200))
@@ -605,7 +621,7 @@ def test_what_is_left_of_the_run_before_says_so_until_run_takes_it_away(fresh: R
         return any("sd-why" in element.proto.body for element in at.get("html"))
 
     at.menu_button(key="ready_made").click("length").run()
-    assert judged() and "from the run before, with other lanes or settings" in at.info[0].value
+    assert judged() and "from the previous run, with other lanes or settings" in at.info[0].value
     at.slider(key="temperature").set_value(0.8).run()  # whatever is changed then
     assert judged() and len(at.info) == 1
     before = param(at, "run")

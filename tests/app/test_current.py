@@ -116,8 +116,10 @@ def test_the_tiny_models_run_until_the_default_is_there_and_then_the_next_run_us
 
 
 def test_a_lane_that_somebody_is_at_work_on_stays_when_the_default_is_there(shelf: Shelf) -> None:
-    """Catches: γ moved, and then a proposer without γ; a lane's form that closes under the hand."""
-    lab, beside = page(tokens="8"), page()
+    """Catches: γ moved, and then a proposer without γ; the larger draft chosen, and then no draft; a lane's form that
+    closes under the hand."""
+    lab, beside, drafting = page(tokens="8"), page(), page(tokens="8")
+    drafting.selectbox(key="o.draft-model.draft").set_value("larger").run()
     lab.slider(key="gamma").set_value(7).run()
     beside.switch_page("app_pages/compare.py").run()
     beside.button(key="lane1.change").click().run()
@@ -126,6 +128,7 @@ def test_a_lane_that_somebody_is_at_work_on_stays_when_the_default_is_there(shel
     shelf.get(REAL)
     assert (lab.run().selectbox(key="proposer").value, lab.slider(key="gamma").value) == ("draft-model", 7)
     assert beside.run().selectbox(key="lane1.proposer").value == "draft-model"
+    assert drafting.run().selectbox(key="proposer").value == "draft-model"
     assert not lab.exception and not beside.exception
 
 

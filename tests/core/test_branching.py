@@ -418,7 +418,7 @@ class Frugal(FixedLength):
 
     name = "test-frugal"
 
-    def nodes(self, context: Context, values: Sequence[float]) -> int:
+    def nodes(self, context: Context, values: Sequence[float], levels: int | None = None) -> int:
         assert list(values) == sorted(values, reverse=True)
         return 2
 

@@ -75,7 +75,7 @@ def plain() -> sd.Trace:
             (0.1, 9.1, 1.0),
             {},
             "acceptance",
-            "Most was lost to wrong guesses (α = 0.00): ",
+            "Most was lost to wrong guesses (α = 0%): ",
         ),
         (next_probs, (60.0, 9.0, 1.0), {}, "drafting", "Most was lost to drafting, 6.00 of a plain round"),
         (next_probs, (1.0, 69.0, 1.0), {}, "width", "Most was lost to the wider pass, 6.00 of a plain round"),
@@ -152,7 +152,7 @@ def test_missing_guesses_are_worth_what_the_lane_s_others_were() -> None:
     worth = {0: 0.0, 1: 0.0, 2: 0.25, 3: 0.375, 4: 0.4375}
     assert found is not None
     assert found.unguessed == pytest.approx(sum(worth[room] for room in rooms) / 41)
-    assert "at α = 0.50" in found._cause() or found.cause != "few guesses"
+    assert "at α = 50%" in found._cause() or found.cause != "few guesses"
 
 
 def test_a_draft_s_own_tokens_are_not_missing_guesses() -> None:
@@ -292,7 +292,7 @@ def test_trees_are_described_by_counts_as_they_have_no_single_rate() -> None:
 
 
 def test_a_lane_that_loses_nothing_is_not_blamed() -> None:
-    """All guesses right and all for free: there is no cause. Catches: "too few guesses were right (α = 1.00)"."""
+    """All guesses right and all for free: there is no cause. Catches: "too few guesses were right (α = 100%)"."""
     found = why(plain(), timed(record(), 0.0, 9.0, 1.0))
     assert found is not None and found.alpha == 1.0
     assert found.cause == "nothing"

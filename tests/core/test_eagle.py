@@ -246,7 +246,7 @@ class Pauses(draft_length.FixedLength):
 
     name = "test-pauses"
 
-    def nodes(self, context: object, values: object) -> int:
+    def nodes(self, context: object, values: object, levels: int | None = None) -> int:
         return 3 if context.round % 3 == 0 else 0  # type: ignore[attr-defined]
 
 

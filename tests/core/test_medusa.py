@@ -166,7 +166,7 @@ class Few(draft_length.FixedLength):
 
     name = "test-few"
 
-    def nodes(self, context: object, values: object) -> int:
+    def nodes(self, context: object, values: object, levels: int | None = None) -> int:
         assert list(values) == sorted(values, reverse=True)  # type: ignore[call-overload, type-var]
         return 4
 

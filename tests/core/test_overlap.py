@@ -47,15 +47,17 @@ def to_the_end(self: Ahead, advance: Callable[[], bool]) -> None:
         pass
 
 
+@pytest.mark.parametrize("policy", ["fixed", "confidence"])
 @pytest.mark.parametrize("lucky", [True, False])
 @pytest.mark.parametrize("draw", ["distinct", "independent", "likeliest"])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_a_scripted_text_is_the_same_with_overlap_and_without(
-    temperature: float, draw: str, lucky: bool, monkeypatch: pytest.MonkeyPatch
+    temperature: float, draw: str, lucky: bool, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every token, node, verdict and draft pass of four runs for either proposer: what is drafted ahead, as far as the
     target's time allows or as far as can be, is what the next round would have drafted. Catches: a guess collected
-    although it was wrong, numbers of another round, rows of the draft that are not the text's."""
+    although it was wrong, numbers of another round, rows of the draft that are not the text's, levels drafted ahead
+    that the length policy would not have grown."""
     if not lucky:
         monkeypatch.setattr(Ahead, "begin", to_the_end)
     target = wavering(6, seed=1, sharpness=2.5)
@@ -64,7 +66,9 @@ def test_a_scripted_text_is_the_same_with_overlap_and_without(
     for proposer in ABLE:
         options = {"draw": draw} if proposer == "branching" else {}
         for seed in range(4):
-            settings = overlapping(proposer, temperature=temperature, seed=seed, options=options)
+            settings = overlapping(
+                proposer, temperature=temperature, seed=seed, options=options, length_policy=policy
+            )
             ahead, plain = (sd.decode(models, PROMPT, settings.but(overlap=on)) for on in (True, False))
             assert ahead.token_ids == plain.token_ids
             for one, other in zip(ahead.rounds, plain.rounds, strict=True):

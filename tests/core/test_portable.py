@@ -302,7 +302,7 @@ def test_a_tree_s_length_policy_is_said_without_γ() -> None:
     for policy in ("confidence", "cost-aware"):
         text = SERVERS["SGLang"](settings(proposer="eagle", length_policy=policy), "org/target", "org/draft")
         assert (
-            f"# Not here: length policy = {policy}: as much is drafted in every round there."
+            f"# Not here: length policy = {policy}: the same amount is drafted in every round there."
             in text.splitlines()
         )
 

@@ -36,7 +36,11 @@ ALPHA = re.compile(r"α (?:=|ist|is) \{([^{}]*)\}")
 
 def test_the_acceptance_rate_is_written_in_per_cent() -> None:
     """Catches: α = 0.63 on one page and 63% on another."""
-    files = [*(ROOT / "app").rglob("*.py"), *(ROOT / "assets" / "lessons").rglob("*.md")]
+    files = [
+        *(ROOT / "app").rglob("*.py"),
+        *(ROOT / "specdec_core").rglob("*.py"),
+        *(ROOT / "assets" / "lessons").rglob("*.md"),
+    ]
     written = [(file, value) for file in files for value in ALPHA.findall(file.read_text(encoding="utf-8"))]
     assert len(written) > 10
     assert [(str(file), value) for file, value in written if "%" not in value] == []

@@ -62,7 +62,14 @@ def draw(given: With, at: Place) -> None:
         first, second, third = st.columns(3, gap="medium", vertical_alignment="bottom")
         with first:
             alpha = scale(
-                words("length-surface.alpha"), 0.05, 0.95, given.alpha, 0.05, words, at.key("alpha")
+                words("length-surface.alpha"),
+                0.05,
+                0.95,
+                given.alpha,
+                0.05,
+                words,
+                at.key("alpha"),
+                form=".0%",
             )
         with second:
             start = home_cost if given.cost is None else given.cost

@@ -82,7 +82,14 @@ def draw(given: With, at: Place) -> None:
         left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
         with left:
             alpha = scale(
-                at.words("overlap-gantt.alpha"), 0.0, 1.0, given.alpha, 0.05, at.words, at.key("alpha")
+                at.words("overlap-gantt.alpha"),
+                0.0,
+                1.0,
+                given.alpha,
+                0.05,
+                at.words,
+                at.key("alpha"),
+                form=".0%",
             )
         with right:
             drafting = scale(

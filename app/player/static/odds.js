@@ -32,8 +32,8 @@ const DRAFTED = new Set(["q", "model_q", "penalised_q"]); // known before the ta
  *   target: {text: string, rank: number|null}|null, judged: Bars|null, models: Bars|null, overlap: number|null,
  *   residual: {rows: Drawable[], rest: number}|null, distribution: Drawable[]|null, draw: number|null, vocabulary: number,
  *   coin: {u: number, threshold: number, later: boolean}|null, choice: string|null, coins: Coin[]|null, coinless: {threshold: number|null}|null,
- *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, modelless: boolean, undrafted: boolean, before: {p: boolean, q: boolean}}} Odds
- *   `pointed`: the guesses were fixed, not drawn; `modelless`: and they do not come from a model; `undrafted`: nothing was proposed;
+ *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, sureQ: boolean, pointed: boolean, modelless: boolean, undrafted: boolean, before: {p: boolean, q: boolean}}} Odds
+ *   `sureQ`: for the rule q is 1 on each guess; `pointed`: so above temperature 0, as none was drawn; `modelless`: and they do not come from a model; `undrafted`: nothing was proposed;
  *   `before`: of `models`, which are from before a penalty, if there is one; `choice`: at temperature 0, in place of a coin, the target's first choice; `covers`: of fixed guesses one passes, with Σ p over them; `chance`: the same from thresholds, where known
  * @typedef {{by: "longest"|"longer"|"branch"|"rejected"|"rival"|"rivalAbove"|"end"|"other", other?: string, stem?: string}} Unreached
  *   why there is no verdict: `other` is the guess that was rejected or accepted, `stem` the one in whose place it was
@@ -157,6 +157,7 @@ export function oddsOf(view) {
     facts: known ? facts : null,
     missing: position?.p || (position && !knowsP && (q || position.model_q)) ? null : positions.length || known ? "place" : "record",
     knowsP,
+    sureQ: pointed,
     pointed: pointed && lane.temperature > 0,
     modelless,
     undrafted: !siblings.length,

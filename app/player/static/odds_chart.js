@@ -60,7 +60,7 @@ export function chart(areas, bars, parts, odds) {
     el("span", { role: "columnheader" }, el("span", { class: "unseen" }, O.token)),
     el("span", { class: "key", role: "columnheader" },
       bars.hasP ? el("span", {}, el("span", { class: "stroke p" }), O.target) : null,
-      bars.hasQ ? el("span", {}, el("span", { class: "stroke q" }), (odds.modelless || odds.pointed) && bars === odds.judged ? O.certain : O.draft) : null),
+      bars.hasQ ? el("span", {}, el("span", { class: "stroke q" }), odds.sureQ && bars === odds.judged ? O.certain : O.draft) : null),
     bars.hasP || !bars.hasQ ? el("span", { class: "value", role: "columnheader" }, "p") : null,
     bars.hasQ ? el("span", { class: "value", role: "columnheader" }, "q") : null,
   );

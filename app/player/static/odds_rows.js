@@ -104,8 +104,8 @@ export function shownOf(bars, expanded) {
   const hidden = expanded ? [] : bars.rows.filter((row) => row.minor);
   /** @param {number|null} value @param {"p"|"q"} name */
   const rest = (value, name) => {
-    const sum = value === null ? null : hidden.reduce((sum, row) => sum + (row[name] ?? 0), value);
-    return sum !== null && sum > 1 + CLOSE * 10 ? null : sum; // of several fixed guesses each has a q of 1
+    const fixed = name === "q" && hidden.some((row) => row.q === 1); // of several fixed guesses each has a q of 1: they have no sum
+    return value === null || fixed ? null : hidden.reduce((sum, row) => sum + (row[name] ?? 0), value);
   };
   const others = { id: null, text: null, p: rest(bars.pRest, "p"), q: rest(bars.qRest, "q"), node: null };
   return (others.p ?? 0) > 1e-9 || (others.q ?? 0) > 1e-9 ? [...rows, others] : rows;

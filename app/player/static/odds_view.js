@@ -182,7 +182,7 @@ function saidBy(words, odds) {
  */
 function comparison(odds, title, using, shown) {
   if (using === "models" && odds.judged && !odds.atZero) return O.modelsOnly(odds.siblings > 0, false);
-  if (!odds.knowsP) return odds.modelless && odds.atZero ? O.beforeModelless : odds.pointed ? O.beforeFixed(!odds.modelless) : odds.atZero ? O.beforeGreedy(odds.penalised && shown !== "") : O.before;
+  if (!odds.knowsP) return odds.modelless && odds.atZero ? O.beforeModelless : odds.pointed || (odds.sureQ && using === "judged") ? O.beforeFixed(!odds.modelless) : odds.atZero ? O.beforeGreedy(odds.penalised && shown !== "") : O.before;
   const without = odds.without === null ? "" : O.without(quote(odds.without));
   const greedy = odds.moved && !without ? O.writesPenalised(shown) : O.writesGreedy + without;
   if (odds.undrafted) return odds.atZero ? greedy : O.writes;

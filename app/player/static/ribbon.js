@@ -109,7 +109,7 @@ export function createLane(at, lead) {
       drawn.forEach((below, nth) => places.push({ below, at: start + lengthOf(tokens.slice(0, order[nth])) }));
       start += lengthOf(tokens);
     }
-    places.forEach(({ below, at }, nth) => below.style.setProperty("--room", String((places[nth + 1]?.at ?? at + UNBOUNDED) - at)));
+    places.forEach(({ below, at }, nth) => below.style.setProperty("--room", String(Math.max(2, (places[nth + 1]?.at ?? at + UNBOUNDED) - at))));
   }
 
   /** @param {Selection|null} selection @param {boolean} chosen @param {number|null} current */
