@@ -34,4 +34,6 @@ def remark(settings: Settings) -> str | None:
     kind, policy = proposer_class(settings.proposer), policy_class(settings)
     if settings.proposer == "none" or policy is FixedLength or set(policy.sets) & set(kind.uses):
         return None
-    return f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' uses none of its decisions."
+    return (
+        f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' asks it nothing."
+    )

@@ -36,8 +36,8 @@ class Confidence(LengthPolicy):
             0.4,
             ge=0.0,
             le=1.0,
-            description="Stop after a token with a lower probability from the draft; of a tree, once the nodes to continue "
-            "have less together.",
+            description="Stop after a token with a lower probability from the draft; of a tree, when the nodes to "
+            "continue have less together.",
         )
 
     def length(self, context: Context) -> int:
