@@ -47,8 +47,8 @@ def _is_usual(models: str) -> bool:
         own = lane_state.options("o", PROPOSERS[kind])
     except SettingsError:
         return False
-    known = ({}, current.begins(kind), usual.options(models, kind), usual.begins(models, kind))
-    return own in known and all(
+    every = usual.options(models, kind), usual.begins(models, kind), current.begins(kind)
+    return (not own or own in every) and all(
         getattr(state, key) == getattr(LANE, key) for key in KEYS if key != State.proposer.key
     )
 
