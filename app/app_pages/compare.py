@@ -77,7 +77,9 @@ if run.shown is None:
     if run.kept is not None:
         run.play()
     elif "run" not in st.query_params and not presenter.presenting():
-        st.caption("Press Run and watch the lanes side by side. The table and the charts follow.")
+        st.caption(
+            "Press Run and watch the lanes side by side. Charts and table have tabs of their own then."
+        )
 else:
     if run.result and not editor.asks_for(run.result.request, shared, missing):
         st.info(

@@ -186,7 +186,9 @@ def sampling_settings(models: Family | None) -> None:
     )
     number(
         "slider",
-        "Repetition penalty (1: none of your own)",
+        "Repetition penalty (1: the usual one)"
+        if controls.usual_penalty()
+        else "Repetition penalty (1: none)",
         links.PENALTY,
         0.05,
         "Above 1, tokens that are in the prompt or in the text so far become less likely. Works at every temperature, "

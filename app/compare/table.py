@@ -286,11 +286,16 @@ def _proposed(trace: Trace) -> Cell:
     return Cell(f"{stats.proposed:,}", {"value": stats.proposed, "sent": sent}, note)
 
 
+def _most(share: float) -> str:
+    """A share in per cent that is not rounded to all."""
+    return "> 99%" if 0.995 <= share < 1.0 else f"{share:.0%}"
+
+
 def _wasted(trace: Trace) -> Cell:
     stats = trace.stats
     wasted = stats.proposed - stats.accepted
     share = wasted / stats.proposed if stats.proposed else None
-    note = f"{share:.0%} of its guesses" if share is not None else "nothing was guessed"
+    note = f"{_most(share)} of its guesses" if share is not None else "nothing was guessed"
     return Cell(f"{wasted:,}", {"value": wasted, "share": share}, note, share)
 
 

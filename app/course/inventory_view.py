@@ -158,7 +158,7 @@ def _explained(question: Question, mine: progress.Answer, words: Words) -> None:
         st.markdown(words("inventory.right_is", answer=plain(best.text)) + " " + best.note)
     if mine.given in question.mistakes:
         text = words(f"misconceptions.{question.id}")
-        st.markdown(words("inventory.misconception", name=question.id, text=text))
+        st.markdown(words("inventory.misconception", text=text))
 
 
 def _treated(question: Question, words: Words) -> None:

@@ -211,7 +211,7 @@ def _check(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
         return
     st.error(chosen.note or words("steps.wrong"), icon=":material/cancel:")
     if missed := lesson.front.check.mistakes.get(mine.check.given):
-        st.markdown(words("steps.misconception", name=missed, text=words(f"misconceptions.{missed}")))
+        st.markdown(words("steps.misconception", text=words(f"misconceptions.{missed}")))
     st.markdown(words("steps.right_is", answer=plain(best.text)))
     if best.note:
         st.markdown(best.note)

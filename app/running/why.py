@@ -8,16 +8,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from math import floor
 
 from app.ui.chip import chip
 from specdec_core.analysis.diagnosis import LEAST_LOSS, Diagnosis
 
 HINT = (
     "A round's time in plain rounds; ▼ marks the tokens it commits. A lane is faster where its bar ends before ▼. The "
-    "main loss is the one without which it would be fastest."
+    "loss named first is the one without which the lane would gain most."
 )
 LESS = " A negative part took less time than in the plain lane (times differ from pass to pass); it shortens the bar."
+MEANS = {
+    "one plain round": "The time of one round of plain decoding: a target pass over one token, and the work around it.",
+    "drafting": "The time of making the guesses.",
+    "the wider pass": "What the target's pass takes longer because it reads several tokens instead of one.",
+    "the pass with drafting alongside": "What the target's pass takes longer because it reads several tokens and "
+    "the draft runs beside it.",
+    "time that the width does not explain": "What the target's passes took longer than passes of that width do.",
+    "other work": "Judging and committing: the time outside the models.",
+}
 ROOM = 1.04  # the scale ends a little after the largest value
 
 
@@ -65,23 +73,14 @@ def _bar(found: Diagnosis, most: float) -> str:
         for at, length in enumerate(_lengths(found))
     )
     named = "".join(
-        f'<li><i class="s{min(at, 4)}"></i>{escape(name)} {_number(value, at)}</li>'
-        for at, ((name, _), value) in enumerate(zip(found.segments, _printed(found), strict=True))
+        f'<li title="{escape(MEANS.get(name, ""))}"><i class="s{min(at, 4)}"></i>'
+        f"{escape(name)} {_number(value, at)}</li>"
+        for at, ((name, _), value) in enumerate(zip(found.segments, found.hundredths, strict=True))
     )
     noise = " (below 1: timing noise)" if found.cost < 1.0 - LEAST_LOSS else ""
     total = f"<li><b>= {found.cost:.2f} plain rounds{noise}, {found.tokens:.2f} tokens</b></li>"
     mark = f'<b class="mark" style="left:{100 * found.tokens / most:.2f}%">▼</b>'
     return f'<div class="bar" aria-hidden="true">{parts}{mark}</div><ul>{named}{total}</ul>'
-
-
-def _printed(found: Diagnosis) -> list[float]:
-    """The segments in hundredths that add up to the cost's: those that lose most by rounding down are rounded up."""
-    values = [100 * value for _, value in found.segments]
-    whole = [floor(value) for value in values]
-    short = round(100 * found.cost) - sum(whole)
-    by_loss = sorted(range(len(values)), key=lambda at: whole[at] - values[at])
-    raised = set(by_loss[: max(0, short)])
-    return [(value + (at in raised)) / 100 for at, value in enumerate(whole)]
 
 
 def _number(value: float, at: int) -> str:

@@ -103,6 +103,17 @@ class Diagnosis:
         return [*named, ("other work", self.overhead)]
 
     @property
+    def hundredths(self) -> list[float]:
+        """The segments' values in hundredths that add up to the cost's: those that lose most by rounding down are
+        rounded up."""
+        values = [100 * value for _, value in self.segments]
+        whole = [math.floor(value) for value in values]
+        short = round(100 * self.cost) - sum(whole)
+        by_loss = sorted(range(len(values)), key=lambda at: whole[at] - values[at])
+        raised = set(by_loss[: max(0, short)])
+        return [(value + (at in raised)) / 100 for at, value in enumerate(whole)]
+
+    @property
     def sentence(self) -> str:
         """The verdict with a round's account, and the main loss; one more where repeated text flatters them."""
         noise = ", less than one by timing noise" if self.cost < 1.0 - LEAST_LOSS else ""
@@ -150,13 +161,14 @@ class Diagnosis:
         if rate is None:
             longest = f"the longest path guessed had {self.guessed:.2f} tokens"
         missing = "" if rate is None else f" at α = {rate:.0%}"
+        drafting, width, *unexplained, overhead = self.hundredths[1:]
         words = {
             "acceptance": f"wrong guesses{right}: {longest} a round, and {self.accepted:.2f} were accepted",
             "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",
-            "drafting": f"drafting, {self.drafting:.2f} of a plain round",
-            "width": f"{self._pass}, {self.width:.2f} of a plain round",
-            "overhead": f"the work around the models, {self.overhead:.2f} of a plain round",
-            "unexplained": f"passes slower than their width explains, {self.unexplained:.2f} of a plain round",
+            "drafting": f"drafting, {drafting:.2f} of a plain round",
+            "width": f"{self._pass}, {width:.2f} of a plain round",
+            "overhead": f"the work around the models, {overhead:.2f} of a plain round",
+            "unexplained": f"passes slower than their width explains, {sum(unexplained):.2f} of a plain round",
         }[self.cause]
         return f"Most was lost to {words}"
 

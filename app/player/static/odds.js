@@ -25,7 +25,7 @@ const DRAFTED = new Set(["q", "model_q", "penalised_q"]); // known before the ta
  * @typedef {{node: number, text: string, verdict: Seen, u: number, threshold: number}} Coin
  * @typedef {Partial<Record<typeof FACTS[number], number|null>>} Facts
  * @typedef {(name: Measure, of: number) => number|null} Entry one number of the round's columns
- * @typedef {{text: string, verdict: Seen|null, source: Source|null, committed: Source|null, lane: number, round: number, node: number, label: string, elsewhere: boolean,
+ * @typedef {{text: string, verdict: Seen|null, verdicts: Map<number, Seen>, source: Source|null, committed: Source|null, lane: number, round: number, node: number, label: string, elsewhere: boolean,
  *   greedy: boolean, moved: boolean, without: string|null, penalised: boolean, own: boolean, atZero: boolean, shared: boolean, covers: boolean, chance: number|null, matching: boolean,
  *   lossy: boolean, rule: string, longest: boolean, unreached: Unreached|null,
  *   criterion: Criterion|null, siblings: number, fixed: Set<number|null>|null, failed: number, elder: {q: number|null, sameQ: boolean, waiting: number}|null,
@@ -115,6 +115,7 @@ export function oddsOf(view) {
   return {
     text: proposal?.text ?? sure(own).name,
     verdict: proposal?.verdict ?? null,
+    verdicts: new Map(siblings.map((item) => [item.node, item.verdict])),
     source: own?.source ?? null,
     committed: over ? (place?.source ?? null) : null,
     lane: selection.lane,

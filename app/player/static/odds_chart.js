@@ -95,7 +95,9 @@ function plane(areas, parts, bars) {
 
 /** @param {Row<Shown>} row @param {number} top @param {Bars} bars @param {boolean} parts @param {Odds} odds */
 function barRow(row, top, bars, parts, odds) {
-  const mark = (row.chosen && odds.verdict ? MARK[odds.verdict] : row.committed && odds.committed ? MARK[odds.committed] : "") ?? "";
+  const beside = row.node === null ? null : (odds.verdicts.get(row.node) ?? null);
+  const verdict = row.chosen ? odds.verdict : beside === "accepted" || beside === "rejected" ? beside : null;
+  const mark = (verdict ? MARK[verdict] : row.committed && odds.committed ? MARK[odds.committed] : "") ?? "";
   const said = parts ? (row.most > 1e-9 ? O.sharedAtMost(row.most) : O.sharedBy(row.shared)) : "";
   const plot = el("span", { class: "plot", role: "cell" }, el("span", { class: "unseen" }, said));
   if (parts && row.most > 0) {

@@ -16,11 +16,13 @@ import { appendToken, el, elementOf, setText } from "./dom.js";
 import { createGhosts } from "./ghosts.js";
 import { createHead } from "./lane_head.js";
 import { createPane } from "./pane.js";
-import { flat, T, VERDICT } from "./text.js";
+import { flat, quote, T, VERDICT } from "./text.js";
 
 const PROMPT_SHOWN = 160; // characters of a long prompt's end
+const NAMED = 6; // further ones that are named under the pointer
 const UNBOUNDED = 99; // characters: more than the style sheet allows
-const HANGING_SHOWN = 3; // rejected proposals named under one position; trees may have dozens
+const WORDS_WIDE = 6; // characters of a rejected word that always have room
+const HANGING_SHOWN = 1; // rejected proposals named under one position, so that it can be read; trees may have dozens
 
 /**
  * @param {number} at the lane's number
@@ -207,7 +209,7 @@ function signature(round) {
  * @param {string} before the text before it, at least its end
  */
 function drawRound(lane, round, before) {
-  const box = el("span", { class: "round", "data-round": round.index, "data-lane": lane });
+  const box = el("span", { class: round.tokens.every(({ source }) => source === "plain") ? "round plain" : "round", "data-round": round.index, "data-lane": lane });
   const hangs = new Map(round.hangs.map((hang) => [hang.at, hang]));
   round.tokens.forEach((token, at) => {
     // One mark represents a run of equal verdicts. It follows the text, so that no line begins or ends between them.
@@ -263,6 +265,9 @@ function spot(hang, round, upper) {
     below.append(chip);
   }
   const left = hang.nodes.length - HANGING_SHOWN;
-  if (left > 0) below.append(el("span", { class: "more", title: T.unshown(left) }, T.more(left)));
-  return el("span", { class: upper ? "spot" : "spot bare" }, upper ?? el("span", { class: "post" }), below);
+  if (left > 0) below.append(el("span", { class: "more", title: `${T.unshown(left)}: ${hang.nodes.slice(HANGING_SHOWN, HANGING_SHOWN + NAMED).map(({ text }) => quote(text)).join(", ")}` }, T.more(left)));
+  const whole = el("span", { class: upper ? "spot" : "spot bare" }, upper ?? el("span", { class: "post" }), below);
+  const first = flat(hang.nodes[0].text).trim().length + 1;
+  whole.style.setProperty("--words", String(Math.min(WORDS_WIDE, first) + (left > 0 ? 3 : 0)));
+  return whole;
 }

@@ -183,7 +183,9 @@ export function createSlots() {
     const kept = pass.kept.filter((row) => row < count);
     const places = kept.map((_, at) => block(prefix + at * size, size, "kept"));
     const rest = block(prefix + (kept.length + 1) * size, Math.max(0, count - kept.length - 1) * size, "free");
-    below.replaceChildren(block(0, prefix, "prefix"), ...places, block(prefix + kept.length * size, size, "pending"), rest);
+    const pending = block(prefix + kept.length * size, size, "pending");
+    pending.title = W.pendingSlot(quote(pass.pending));
+    below.replaceChildren(block(0, prefix, "prefix"), ...places, pending, rest);
     /** @param {number} at */
     const middle = (at) => prefix + (at + 0.5) * size;
     const lines = kept.map((row, at) => arrow(middle(row), middle(at)));

@@ -87,7 +87,7 @@ export const T = {
   guesses: "Guesses of this round, not text yet",
   moreGuesses: (/** @type {number} */ n) => `${count(n, "more guess")} in the tree`,
   chip: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ round) => `${quote(text)}, ${verdict}, round ${round}`,
-  more: (/** @type {number} */ n) => `${n} more`,
+  more: (/** @type {number} */ n) => `+${n}`,
   unshown: (/** @type {number} */ n) => count(n, "proposal"),
   /** @type {Record<string, string|undefined>} */
   ends: { length: "length limit", eos: "end of text", stop: "stop text", cancelled: "stopped" },
@@ -124,7 +124,7 @@ export const T = {
   atPrompt: "The prompt, before round 1",
   opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
     const seen = kept === null ? count(tokens, "token") : kept ? `${kept} kept, then a rejection` : "a rejection";
-    return `A telling round: ${seen}. End shows all.`;
+    return `A telling round: ${seen}. Press End to see all.`;
   },
   sameText: "same text",
   inAll: (/** @type {number} */ ratio, /** @type {boolean} */ noisy = false) => `${T.times(ratio)} in all${noisy ? ": noise" : ""}`,
@@ -149,7 +149,7 @@ export const T = {
   keysTitle: "Keys",
   wordsTitle: "Figures",
   words: [
-    ["p", "how likely the target finds a token at its place; at temperature 0 as the model itself gives it, else after temperature, penalties and cut-offs"],
+    ["p", "how likely the target finds a token at its place; at temperature 0 as the model itself gives it (after a repetition penalty), else after temperature, penalties and cut-offs"],
     ["q", "how likely the draft found it when it guessed it; likewise"],
     ["γ", "how many tokens are guessed in a round"],
   ],

@@ -133,7 +133,7 @@ export const O = {
   chanceIs: (/** @type {number} */ value, /** @type {number} */ siblings) => (siblings > 1
     ? `How likely one of the ${siblings} is to be accepted follows from their thresholds: 1 − Π(1 − threshold) = ${prob(value)}.`
     : `It is accepted with the probability of its threshold, ${prob(value)}.`),
-  othersIs: "What all others share is the recorded total minus what the named tokens share.",
+  othersIs: "“All others”: Σ min(p, q) of the record, minus what the named tokens share.",
   atMost: "“<” and a faded bar: the record has only a bound for this probability, and that part may be shared or not.",
   oneHot: (/** @type {boolean} */ guessed, /** @type {boolean} */ sure) => `At temperature 0 the rule sees p = 1 for the target's most likely token${guessed ? ", and q = 1 for a guess" : ""}.${sure ? " How sure the models were is in the other view." : ""}`,
   modelsOnly: (/** @type {boolean} */ guessed, /** @type {boolean} */ after) => `These are the models' own probabilities (temperature 1${after ? ", after the penalty for repetition" : ""}). ${guessed ? "The rule compares" : "The target chooses from"} the distributions of the other view.`,
@@ -209,5 +209,5 @@ export const O = {
   recorded: "What was recorded of it",
   nothing: "This record holds only the tokens, without probabilities. Run it again with full recording to see the odds.",
   sibling: "The distributions of this position were not recorded, because no token was committed here.",
-  facts: { p: "p, after penalties and temperature", q: "q, after penalties and temperature", model_p: "target's own p", model_q: "draft's own q", penalised_p: "target's own p, after penalties", penalised_q: "draft's own q, after penalties", rank: "rank for the target, after penalties", entropy: "entropy of the target's own p (nats)" },
+  facts: { p: "p, after penalties and temperature", q: "q, after penalties and temperature", model_p: "target's own p", model_q: "draft's own q", penalised_p: "target's own p, after penalties", penalised_q: "draft's own q, after penalties", rank: "rank for the target, after penalties", entropy: "how undecided the target was: entropy of its own p (nats)" },
 };

@@ -39,7 +39,7 @@ export const W = {
   rootMark: "last token",
   node: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ depth, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (/** @type {string} */ text, /** @type {string} */ source, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${source}, after ${parent}${facts ? `; ${facts}` : ""}`,
-  ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice after the boxes to its left" : `rank ${rank} for the target here`),
+  ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice, given the tokens to its left" : `rank ${rank} for the target here`),
   widthBy: {
     q: "line width: draft's q",
     p: "line width: target's p (no q here)",
@@ -86,7 +86,8 @@ export const W = {
   slotsTitle: "KV cache",
   slotsBefore: "in the pass",
   slotsAfter: "after the commit",
-  slotsFrom: "Cache lengths are recorded; rows and slots follow from them.",
+  pendingSlot: (/** @type {string} */ text) => `${text}, the newest token: it has no row yet, the next pass writes it.`,
+  slotsFrom: "The record holds the cache's length; rows and slots are computed from it.",
   kvUnknown: "The record of this run has no cache lengths yet.",
   kvReserved: (/** @type {number} */ before, /** @type {number} */ width) => `${before} rows are kept. ${slots(before, width)} reserved for the pass; nothing is written there yet.`,
   kvWritten: (/** @type {number} */ before, /** @type {number} */ width) => `The pass has written ${count(width, "row")}, ${slots(before, width, "")}; the verdicts decide which stay.`,

@@ -42,7 +42,8 @@ export function createTree() {
   const guide = el("span");
   /** @type {Parameters<typeof write>[0]} */
   const drawn = { known: {} }; // sizes as last written
-  const zoom = createZoom(box, { by: (factor, at) => resize(current().row / FULL.row / room.scale * factor, at), to: (wish) => resize(wish === "fit" ? "fit" : 1, null) });
+  const zoom = createZoom(box, { by: (factor, at) => resize(current().row / FULL.row / room.scale * factor, at), to: (view) => toggle(view === "fit" ? "fit" : 1) });
+  const toggle = (/** @type {"fit"|1} */ view) => resize(wish === view ? "auto" : view, null); // pressed again, back to how it began
   const cue = el("p", { class: "hint tree-cue", hidden: true });
   const fold = el("button", { type: "button", class: "more-rows", hidden: true });
   const lost = el("p", { class: "hint", hidden: true });
@@ -236,7 +237,7 @@ export function createTree() {
 
   /**
    * Zoom; the point `at`, or the middle, stays in place.
-   * @param {number|"fit"} to
+   * @param {number|"fit"|"auto"} to
    * @param {{x: number, y: number}|null} at
    */
   function resize(to, at) {

@@ -119,7 +119,7 @@ export const T = {
   moreGuesses: (n) => `${count(n, "weiterer Vorschlag", "weitere Vorschläge")} im Baum`,
   unshown: (n) => count(n, "Vorschlag", "Vorschläge"),
   chip: (text, verdict, round) => `${quote(text)}, ${verdict}, Runde ${round}`,
-  more: (n) => `${n} weitere`,
+  more: (n) => `+${n}`,
   ends: { length: "Längengrenze", eos: "Textende", stop: "Stopptext", cancelled: "angehalten" },
   waiting: "wartet auf das erste Token",
 

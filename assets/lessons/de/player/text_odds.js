@@ -112,7 +112,7 @@ export const O = {
   chanceIs: (value, siblings) => (siblings > 1
     ? `Wie wahrscheinlich einer der ${siblings} angenommen wird, folgt aus ihren Schwellen: 1 − Π(1 − Schwelle) = ${prob(value)}.`
     : `Er wird mit der Wahrscheinlichkeit seiner Schwelle angenommen, ${prob(value)}.`),
-  othersIs: "Was alle anderen gemeinsam haben, ist die aufgezeichnete Summe minus das, was die genannten Tokens gemeinsam haben.",
+  othersIs: "„Alle anderen“: die aufgezeichnete Σ min(p, q) minus das, was die genannten Tokens gemeinsam haben.",
   atMost: "„<“ und ein blasser Balken: Für diese Wahrscheinlichkeit ist nur eine Schranke aufgezeichnet, und dieser Teil ist vielleicht gemeinsam, vielleicht nicht.",
   oneHot: (guessed, sure) => `Bei Temperatur 0 sieht die Regel p = 1 beim wahrscheinlichsten Token des Zielmodells${guessed ? " und q = 1 bei einem Vorschlag" : ""}.${sure ? " Wie sicher die Modelle waren, zeigt die andere Ansicht." : ""}`,
   modelsOnly: (guessed, after) => `Das sind die eigenen Wahrscheinlichkeiten der Modelle (Temperatur 1${after ? ", nach dem Abzug für Wiederholungen" : ""}). ${guessed ? "Verglichen werden die" : "Gewählt wird aus den"} Verteilungen der anderen Ansicht.`,
@@ -188,5 +188,5 @@ export const O = {
   recorded: "Was davon aufgezeichnet wurde",
   nothing: "Diese Aufzeichnung enthält nur die Tokens, keine Wahrscheinlichkeiten. Wiederholen Sie den Lauf mit vollständiger Aufzeichnung, um sie zu sehen.",
   sibling: "Die Verteilungen dieser Position wurden nicht aufgezeichnet, da hier kein Token übernommen wurde.",
-  facts: { p: "p, nach Abzügen und Temperatur", q: "q, nach Abzügen und Temperatur", model_p: "eigenes p des Zielmodells", model_q: "eigenes q des Drafts", penalised_p: "eigenes p des Zielmodells, nach Abzügen", penalised_q: "eigenes q des Drafts, nach Abzügen", rank: "Rang beim Zielmodell, nach Abzügen", entropy: "Entropie des eigenen p des Zielmodells (Nat)" },
+  facts: { p: "p, nach Abzügen und Temperatur", q: "q, nach Abzügen und Temperatur", model_p: "eigenes p des Zielmodells", model_q: "eigenes q des Drafts", penalised_p: "eigenes p des Zielmodells, nach Abzügen", penalised_q: "eigenes q des Drafts, nach Abzügen", rank: "Rang beim Zielmodell, nach Abzügen", entropy: "wie unentschieden das Zielmodell war: Entropie seines eigenen p (Nat)" },
 };

@@ -37,7 +37,7 @@ export const W = {
   rootMark: "letztes Token",
   node: (text, verdict, depth, parent, facts) => `${text}, ${verdict}, Ebene ${depth} nach ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (text, source, parent, facts) => `${text}, ${source}, nach ${parent}${facts ? `; ${facts}` : ""}`,
-  ranked: (rank) => (rank === 1 ? "die erste Wahl des Zielmodells nach den Kästen links davon" : `hier Rang ${rank} beim Zielmodell`),
+  ranked: (rank) => (rank === 1 ? "die erste Wahl des Zielmodells, gegeben die Tokens links davon" : `hier Rang ${rank} beim Zielmodell`),
   widthBy: {
     q: "Linienbreite: q des Drafts",
     p: "Linienbreite: p des Zielmodells (hier ohne q)",
@@ -83,6 +83,7 @@ export const W = {
   slotsTitle: "KV-Cache",
   slotsBefore: "im Durchlauf",
   slotsAfter: "nach der Übernahme",
+  pendingSlot: (text) => `${text}, das neueste Token: Es hat noch keine Zeile, der nächste Durchlauf schreibt sie.`,
   slotsFrom: "Aufgezeichnet sind die Längen des Caches; Zeilen und Slots folgen daraus.",
   kvUnknown: "Die Aufzeichnung dieses Laufs enthält noch keine Cache-Längen.",
   kvReserved: (before, width) => `${rows(before)} behalten. Für den Durchlauf reserviert: ${slots(before, width)}; dort ist noch nichts geschrieben.`,
