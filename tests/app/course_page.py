@@ -10,6 +10,7 @@ from typing import Any
 from streamlit.testing.v1 import AppTest
 
 from app.course import progress
+from app.course.words import FOLDER, Words
 
 PAGE = Path(__file__).resolve().parents[2] / "app" / "app_pages" / "course.py"
 
@@ -31,6 +32,12 @@ def press(at: AppTest, key: str) -> AppTest:
     at.button(key=key).click().run()
     assert not at.exception, at.exception
     return at
+
+
+def misconception(name: str) -> str:
+    """How the English course's sentence about that misconception begins."""
+    words = Words("en", FOLDER / "en")
+    return words("steps.misconception", text=words(f"misconceptions.{name}"))[:60]
 
 
 def sent(at: AppTest) -> str:

@@ -12,7 +12,7 @@ from app.course import inventory, overview, progress, reading, teaching, working
 from app.course.lesson import SECTIONS, STEPS, Lesson
 
 from . import english
-from .course_page import page, predict, press, sent
+from .course_page import misconception, page, predict, press, sent
 
 GOOD = """---
 title: A race
@@ -306,7 +306,7 @@ def test_every_answer_is_judged_and_explained(lesson: Lesson) -> None:
         right = option in lesson.right["check"]
         assert (len(at.success), len(at.error)) == ((1, 0) if right else (0, 1))
         if missed := lesson.front.check.mistakes.get(option):
-            assert f"misconception **{missed}**" in text
+            assert misconception(missed) in text
         assert len([button for button in at.button if button.key == "course-answer"]) == 0
 
 

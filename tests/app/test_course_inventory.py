@@ -20,7 +20,7 @@ from app.course.inventory import QUESTIONS, Inventory
 from app.course.lesson import MOST_WORDS
 from specdec_core.machines import profiles
 
-from .course_page import page, press
+from .course_page import misconception, page, press
 from .course_page import sent as proto
 
 TRACES = Path(__file__).resolve().parents[2] / "assets" / "traces"
@@ -462,7 +462,7 @@ def test_after_the_course_each_answer_is_explained_and_both_stand_side_by_side()
         assert give(at, "after", wrong) == question.id
         text = sent(at)
         assert question.text.items[wrong].note[:40] in text and best.note[:40] in text
-        assert f"misconception **{question.id}**" in text
+        assert misconception(question.id) in text
         assert len(at.error) == 1 and not at.success
         lesson = inventory.lesson_on("en", question)
         if lesson is None:
