@@ -36,7 +36,7 @@ def press(at: AppTest, key: str) -> AppTest:
 
 def misconception(name: str) -> str:
     """How the English course's sentence about that misconception begins."""
-    words = Words("en", FOLDER / "en")
+    words = Words("en", FOLDER)
     return words("steps.misconception", text=words(f"misconceptions.{name}"))[:60]
 
 
