@@ -16,7 +16,6 @@ import { LEGEND, MARK, T } from "./text.js";
 const RARE = new Set(["pruned", "discarded", "cut", "parted", "again"]); // explained next to the others only if they occur
 const UNTIMED = new Set(["oracle", "you"]); // whose drafting is off the clock
 const NOISE = 1.005; // as in sweep/totals.py: a speedup further above the tokens per pass was disturbed
-const NOISE_SO_FAR = 1.1; // the baseline's round in progress is not counted yet
 /** @type {WeakMap<Round, string[]>} the rare verdicts in it */
 const occurring = new WeakMap();
 
@@ -93,7 +92,7 @@ export function createScore() {
       const said = ratio === null || !view || !plain ? missing(data.least ?? 1) : !over ? T.against(plain.lane.label) : T.faster(ratio, plain.lane.label, isFirm(ratio, plain.rounds, view.lanes[view.compared].rounds));
       const shown = view?.lanes[view.compared];
       const most = shown ? shown.tokens / Math.max(shown.rounds.length, 1) : Infinity;
-      const bounded = head && ratio !== null && UNTIMED.has(head.proposer) ? T.bound(said) : ratio !== null && ratio > (over ? NOISE : NOISE_SO_FAR) * most ? T.tooFast(said, most) : said;
+      const bounded = head && ratio !== null && UNTIMED.has(head.proposer) ? T.bound(said) : over && ratio !== null && ratio > NOISE * most ? T.tooFast(said, most) : said;
       const { repeated, tokens } = shown ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.repeating(bounded, repeated, tokens) : bounded);
       setNote(whole, inAll());
