@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Page
 
 from ..app import postgres
-from .conftest import RUN, Come, Server, Sight, expect, serving, until
+from .conftest import RUN, STILL, Come, Server, Sight, expect, serving, until
 
 LOAD_S = 300
 WRITE_S = 120
@@ -70,14 +70,20 @@ def test_words_that_are_being_typed_survive_the_models_becoming_ready(
     box = page.get_by_label("Prompt", exact=True)
     box.fill("Name a colour that")  # not sent: the box still has the focus
     expect(page.get_by_text("is being prepared")).to_be_visible()
-    parts = [box, page.get_by_role("button", name=RUN), page.locator(".player")]
-    before = [(part.bounding_box() or {})["y"] for part in parts]
+    parts = [box, page.get_by_role("button", name=RUN), page.locator(".player .lane").first]
+
+    def places() -> list[float]:
+        return [(part.bounding_box() or {})["y"] for part in parts]
+
+    places()  # the player is there
+    page.locator(STILL).wait_for(state="attached")
+    before = places()
     comes_with.touch()
     until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
     expect(page.get_by_text("What the model reads")).to_be_visible(timeout=30_000)  # a chat model is chosen
     expect(box).to_have_value("Name a colour that")
     expect(page.get_by_text("is ready: your next run uses it")).to_be_visible()
-    assert [(part.bounding_box() or {})["y"] for part in parts] == before
+    until(lambda: places() == before, 10, lambda: f"{places()} instead of {before}")
 
 
 def test_a_message_is_answered_and_the_page_shows_what_is_read(
