@@ -9,7 +9,6 @@ import streamlit as st
 
 from app import services
 from app.decoding.run import Run
-from app.lanes.of_trace import label
 from app.running.flow import Flow
 from app.running.headline import MEASURED
 from app.running.why import Why
@@ -114,8 +113,9 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     measured = repeats.rows(shown)
     lines = ledgers(shown, traces)
     lanes = [shown.request.lanes[number] for number in numbers]
+    titles = [shown.request.labels[number].partition(" · ")[2] for number in numbers]
     rows = table(traces, lanes, measured, lines, numbers)
-    st.html(html(rows, [label(lane) for lane in lanes], numbers))
+    st.html(html(rows, titles, numbers))
     repeated = "; speeds and times of the repeats" if measured else ""
     st.caption(f"{MEASURED}{repeated}. Memory is computed, and a row that is proved says so.")
     repeats.controls(shown, refused)

@@ -11,8 +11,6 @@ from app import services
 from app.decoding.api import Family
 from app.decoding.run import Run
 from app.export import button
-from app.lanes.lane import LETTERS
-from app.lanes.of_trace import label as whole
 from app.text import plain
 from specdec_core.analysis.memory import Line
 from specdec_core.chat import Chat
@@ -34,8 +32,8 @@ def show(
     run: Run, traces: Sequence[Trace], numbers: Sequence[int], ledgers: Sequence[list[Line] | None]
 ) -> None:
     """Downloads on top, settings below."""
+    labels = [run.request.labels[number] for number in numbers]
     lanes = [run.request.lanes[number] for number in numbers]
-    labels = [f"{LETTERS[number]} · {whole(lane)}" for number, lane in zip(numbers, lanes, strict=True)]
     rows = table(traces, lanes, repeats.rows(run), ledgers, numbers)
     st.markdown("**The table**")
     with st.container(horizontal=True):

@@ -34,6 +34,4 @@ def remark(settings: Settings) -> str | None:
     kind, policy = proposer_class(settings.proposer), policy_class(settings)
     if settings.proposer == "none" or policy is FixedLength or set(policy.sets) & set(kind.uses):
         return None
-    return (
-        f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' asks it nothing."
-    )
+    return f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' does not consult it."

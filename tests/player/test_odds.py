@@ -164,10 +164,14 @@ def test_the_areas_are_the_numbers_of_the_record(page: Page, options: dict[str, 
         assert bounded > 20, "no token was named on one side only, so the bounds were never drawn"
 
 
+MARKED = "rows => rows.map(row => [row.dataset.token, row.querySelector('.bar-mark')?.textContent ?? ''])"
+
+
 def test_fixed_guesses_take_their_own_share_of_p(page: Page) -> None:
     """Medusa above temperature 0: q is 1 on each guess, and each passes with its p. Catches: guesses among "all others"
-    that are counted as lost, a threshold said to be p/q, and a q that is shown only where one guess stands alone."""
-    trace = recorded("medusa")
+    that are counted as lost, a threshold said to be p/q, a q that is shown only where one guess stands alone, and a
+    sibling that loses its mark while another is looked at."""
+    trace, beside = recorded("medusa"), 0
     stage(page, trace)
     for (_, row, position, _), drawn in _looked(page, trace):
         assert position.overlap is not None and row.nodes.p is not None
@@ -181,6 +185,12 @@ def test_fixed_guesses_take_their_own_share_of_p(page: Page) -> None:
         named = [each for each in drawn["rows"] if each["token"] != "rest"]
         assert all(each["q"] == (int(each["token"]) in siblings) for each in named), "one or several"
         assert all((each["q"] or 0.0) <= 1.0 for each in drawn["rows"])
+        marks = dict(page.locator(".odds .bar-row[data-token]").evaluate_all(MARKED))
+        for other, parent in enumerate(row.nodes.parent):
+            mark = {"accepted": "✓", "rejected": "✗"}.get(row.nodes.verdict[other])
+            if parent == position.at and mark and str(row.nodes.token[other]) in marks:
+                assert marks[str(row.nodes.token[other])] == mark
+                beside += 1
         top = max(max(each["p"] or 0.0, each["q"] or 0.0) for each in drawn["rows"])
         if len(siblings) > 1:
             assert "over" not in drawn["areas"]
@@ -189,6 +199,7 @@ def test_fixed_guesses_take_their_own_share_of_p(page: Page) -> None:
             for each, (_, end) in zip(drawn["rows"], bands, strict=True):
                 if each["token"] != "rest":
                     assert end * top == pytest.approx(siblings.get(int(each["token"]), 0.0), abs=1e-5)
+    assert beside > 10
 
 
 FIXED = json.dumps({**json.loads(TREE), "draw": "likeliest"})

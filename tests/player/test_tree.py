@@ -269,6 +269,11 @@ def test_zoom_by_button_key_and_wheel_never_shrinks_the_type(page: Page, server:
     sizes = (
         "all => all.filter(w => w.getClientRects().length).map(w => parseFloat(getComputedStyle(w).fontSize))"
     )
+    begun = page.evaluate(box)
+    for name in ("full", "fit"):
+        for _ in range(2):
+            page.locator(f".strip .zoom-button.{name}").click()
+        assert page.evaluate(box) == begun, "pressed again, a view gives way to the one before"
     page.locator(".strip .zoom-button.full").click()
     full = page.evaluate(box)
     assert full[0] > full[2] or full[1] > full[3]

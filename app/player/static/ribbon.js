@@ -22,7 +22,6 @@ const PROMPT_SHOWN = 160; // characters of a long prompt's end
 const NAMED = 6; // further ones that are named under the pointer
 const UNBOUNDED = 99; // characters: more than the style sheet allows
 const WORDS_WIDE = 6; // characters of a rejected word that always have room
-const HANGING_SHOWN = 1; // rejected proposals named under one position, so that it can be read; trees may have dozens
 
 /**
  * @param {number} at the lane's number
@@ -258,16 +257,13 @@ function unitOf(chip) {
  */
 function spot(hang, round, upper) {
   const below = el("span", { class: "hang", role: "group", "aria-label": T.proposals });
-  for (const item of hang.nodes.slice(0, HANGING_SHOWN)) {
-    const words = T.chip(item.text, VERDICT.rejected, round.index + 1);
-    const chip = el("span", { class: "prop rejected", "data-node": item.node, role: "button", tabindex: -1, "aria-label": words, title: words });
-    chip.append(el("span", { class: "gone" }, flat(item.text).trim() || "◌"));
-    below.append(chip);
-  }
-  const left = hang.nodes.length - HANGING_SHOWN;
-  if (left > 0) below.append(el("span", { class: "more", title: `${T.unshown(left)}: ${hang.nodes.slice(HANGING_SHOWN, HANGING_SHOWN + NAMED).map(({ text }) => quote(text)).join(", ")}` }, T.more(left)));
+  const [first, ...others] = hang.nodes; // one, so that it can be read: trees may have dozens
+  const words = T.chip(first.text, VERDICT.rejected, round.index + 1);
+  const word = flat(first.text).trim() || "◌";
+  below.append(el("span", { class: "prop rejected", "data-node": first.node, role: "button", tabindex: -1, "aria-label": words, title: words }, el("span", { class: "gone" }, word)));
+  const named = others.slice(0, NAMED).map(({ text }) => quote(text)).join(", ");
+  if (others.length) below.append(el("span", { class: "more", title: `${T.unshown(others.length)}: ${named}` }, T.more(others.length)));
   const whole = el("span", { class: upper ? "spot" : "spot bare" }, upper ?? el("span", { class: "post" }), below);
-  const first = flat(hang.nodes[0].text).trim().length + 1;
-  whole.style.setProperty("--words", String(Math.min(WORDS_WIDE, first) + (left > 0 ? 3 : 0)));
+  whole.style.setProperty("--words", String(Math.min(WORDS_WIDE, word.length + 1) + (others.length ? 3 : 0)));
   return whole;
 }
