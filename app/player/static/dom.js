@@ -3,6 +3,7 @@
  */
 
 const SVG = "http://www.w3.org/2000/svg";
+const MARGIN = 8; // px between the screen's edge and what is laid over the page
 
 /**
  * Make an element. `attributes` take strings and numbers; `null`, `undefined` and `false` leave an attribute out.
@@ -104,6 +105,17 @@ export function present(parts) {
 export function bringIntoView(part) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   requestAnimationFrame(() => part.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" }));
+}
+
+/**
+ * Move what is laid over the page sideways, so that all of it is on the screen.
+ * @param {HTMLElement} part
+ */
+export function keepOnScreen(part) {
+  part.style.translate = "none";
+  const { left, right } = part.getBoundingClientRect();
+  const over = Math.max(0, right + MARGIN - document.documentElement.clientWidth);
+  part.style.translate = `${Math.round(Math.max(MARGIN - left, -over))}px`;
 }
 
 /**

@@ -6,7 +6,7 @@
  * @import { View } from "./state.js"
  */
 
-import { el, setNote, setText } from "./dom.js";
+import { el, keepOnScreen, setNote, setText } from "./dom.js";
 import { isFirm } from "./firm.js";
 import { sameText } from "./fork.js";
 import { sure } from "./sure.js";
@@ -31,7 +31,8 @@ export function createScore() {
   let limit = Infinity; // tokens per pass of the whole run, which no speedup exceeds
   const title = el("span", { class: "speedup-title" });
   const origin = el("span", { class: "provenance" });
-  const details = el("details", { class: "how" }, el("summary", {}, T.how), el("p", {}, T.definition));
+  const definition = el("p", {}, T.definition);
+  const details = el("details", { class: "how" }, el("summary", {}, T.how), definition);
   const random = el("p", { class: "note random", hidden: true });
   const lossy = el("p", { class: "note lossy", hidden: true }, el("b", { class: "lossy-mark" }, T.lossyMark), el("span"));
   const speedup = el(
@@ -49,6 +50,9 @@ export function createScore() {
     event.stopPropagation();
     details.open = false;
     how?.focus();
+  });
+  details.addEventListener("toggle", () => {
+    if (details.open) keepOnScreen(definition);
   });
   details.addEventListener("focusout", () => {
     details.open = false;
