@@ -80,16 +80,33 @@ export function segmentsOf(distribution, u, vocabulary) {
 export function drawRuler(distribution, u, vocabulary) {
   const segments = segmentsOf(distribution, u, vocabulary);
   if (!segments) return null;
-  const parts = segments.map(({ id, text, from, size, drawn }) => {
-    const part = el(
-      "span", { class: `segment${drawn ? " drawn" : ""}${id === null ? " rest" : ""}`, "data-token": id ?? "rest" },
-      size >= NAMED && text !== null ? el("span", { class: "zone-word" }, flat(text)) : null,
-    );
+  const parts = segments.map(({ id, from, size, drawn }) => {
+    const part = el("span", { class: `segment${drawn ? " drawn" : ""}${id === null ? " rest" : ""}`, "data-token": id ?? "rest" });
     part.style.insetInlineStart = percent(from);
     part.style.inlineSize = percent(size);
     return part;
   });
-  return el("div", { class: "cumulative", "aria-hidden": "true" }, ...parts, needle(u));
+  return el("div", { class: "cumulative", "aria-hidden": "true" }, ...parts, ...namesOf(segments), needle(u));
+}
+
+/**
+ * The names of the wider segments, each over its own, and over the nameless ones beside it where it needs their room.
+ * @param {NonNullable<ReturnType<typeof segmentsOf>>} segments
+ */
+function namesOf(segments) {
+  const named = segments.filter(({ size, text }) => size >= NAMED && text !== null);
+  return named.map(({ text, from, size, drawn }, at) => {
+    const before = at ? named[at - 1].from + named[at - 1].size : 0;
+    const after = at + 1 < named.length ? named[at + 1].from : 1;
+    const name = el("span", { class: `segment-name${drawn ? " drawn" : ""}` }, el("i"), el("span", { class: "zone-word" }, flat(text ?? "")), el("i"));
+    const [left, right] = [name.firstElementChild, name.lastElementChild];
+    // What it does not need is shared out so that the name is over the middle of its segment.
+    if (left instanceof HTMLElement) left.style.flexGrow = String(from + size / 2 - before);
+    if (right instanceof HTMLElement) right.style.flexGrow = String(after - from - size / 2);
+    name.style.insetInlineStart = percent(before);
+    name.style.inlineSize = percent(after - before);
+    return name;
+  });
 }
 
 /** The ends of a ruler. */
