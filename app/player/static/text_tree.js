@@ -37,6 +37,8 @@ export const W = {
     return layout + now[phase];
   },
   rootMark: "last token",
+  rootIs: "last token of the text so far",
+  inLines: "Read it line by line.",
   node: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ depth, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (/** @type {string} */ text, /** @type {string} */ source, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${source}, after ${parent}${facts ? `; ${facts}` : ""}`,
   ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice, given the tokens to its left" : `rank ${rank} for the target here`),
@@ -54,8 +56,10 @@ export const W = {
   zoom: "Size",
   zoomOut: "Smaller (−)",
   zoomIn: "Larger (+)",
-  zoomFit: "Fit (f)",
-  zoomFull: "100 % (0)",
+  zoomFit: "Fit the whole tree into its box (f)",
+  zoomFitWord: "Fit",
+  zoomFull: "100 %: full size (0)",
+  zoomFullWord: "100 %",
   treeCue: "The tree is larger than its box: scroll inside it, or zoom out.",
   showPruned: (/** @type {number} */ n) => `Show ${count(n, "pruned guess")} as well`,
 

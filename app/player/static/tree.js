@@ -12,7 +12,8 @@ import { sure } from "./sure.js";
  * @typedef {{node: Key, parent: number}} Item `parent` −1 is the root
  * @typedef {"ArrowLeft"|"ArrowRight"|"ArrowUp"|"ArrowDown"} Arrow
  * @typedef {{column: number, row: number, wide?: number}} Place `wide` in columns, 1 without it
- * @typedef {{places: Map<Key, Place>, columns: number, rows: number}} Layout `columns` and `rows` count the root's too
+ * @typedef {{places: Map<Key, Place>, columns: number, rows: number, lines?: boolean}} Layout `columns` and `rows` count the root's
+ *   too; `lines`: it goes on line by line, like text
  */
 
 export const OWN = "own";
@@ -76,14 +77,17 @@ export function layoutOf(items) {
  * A layout with room for the token that the target adds, wherever it will be: its place is not known before the round's
  * end, and a tree must not shrink then.
  * @param {Item[]} items
- * @returns {Layout & {least: number}} `least` rows are taken now
+ * @returns {Layout & {least: number, deep: number[]|null}} `least` rows are taken now; `deep`: how many each column may need, null
+ *   in a large tree
  */
 export function roomyLayout(items) {
   const guesses = items.filter(({ node }) => node !== OWN);
   const [now, bare] = [layoutOf(items), layoutOf(guesses)];
   const ends = guesses.length > MOST_ENDS ? [] : [ROOT, ...guesses.map(({ node }) => Number(node))];
-  const rows = ends.map((parent) => layoutOf([...guesses, { node: OWN, parent }]).rows);
-  return { ...now, columns: bare.columns + 1, rows: Math.max(now.rows, ...rows), least: now.rows };
+  const all = [now, ...ends.map((parent) => layoutOf([...guesses, { node: OWN, parent }]))];
+  const deep = Array(bare.columns + 1).fill(1);
+  for (const { places } of all) for (const { column, row } of places.values()) deep[column] = Math.max(deep[column], row + 1);
+  return { ...now, columns: bare.columns + 1, rows: Math.max(...all.map(({ rows }) => rows)), least: now.rows, deep: ends.length ? deep : null };
 }
 
 /**
@@ -114,7 +118,23 @@ export function folded(items, across) {
     const row = line(at) + (line(at) > line(below) ? 1 : 0);
     places.set(node, at === own && below < Infinity ? { column: 1 + (below % across), row: line(below) + 1 } : { column: 1 + (at % across), row });
   });
-  return { places, columns: across + 1, rows: line(guesses - 1) + 2 };
+  return { places, columns: across + 1, rows: line(guesses - 1) + 2, lines: true };
+}
+
+/**
+ * A tree in lines: the root, then `across` columns to a line, each line below the one before.
+ * @param {ReturnType<typeof roomyLayout>} layout
+ * @param {number} across
+ * @returns {Layout|null} of as many rows wherever the target's own token comes; null for a large tree
+ */
+export function inLines({ places, columns, deep }, across) {
+  if (!deep) return null;
+  /** @param {number} column */
+  const line = (column) => (column ? Math.floor((column - 1) / across) : 0);
+  const starts = [0];
+  for (let at = 0; at <= line(columns - 1); at += 1) starts.push(starts[at] + Math.max(...deep.filter((_, column) => line(column) === at)));
+  const moved = [...places].map(/** @returns {[Key, Place]} */ ([node, { column, row }]) => [node, { column: column ? 1 + ((column - 1) % across) : 0, row: starts[line(column)] + row }]);
+  return { places: new Map(moved), columns: across + 1, rows: starts[starts.length - 1], lines: true };
 }
 
 /**

@@ -3,12 +3,13 @@
 /**
  * @import { RoundRecord } from "../types.js"
  * @import { Lane, Proposal, Round } from "./model.js"
+ * @import { View } from "./state.js"
  * @import { Item, Key } from "./tree.js"
  */
 
 import { list, number } from "./model.js";
 import { wasRead } from "./slots.js";
-import { OWN, ROOT } from "./tree.js";
+import { keyOf, OWN, ROOT } from "./tree.js";
 
 export const FOLDED_FROM = 9; // if there are this many pruned guesses, they are behind a button
 const MOST = 512; // nodes in the picture; proposers send fewer, but a hostile record may not
@@ -77,4 +78,17 @@ export function factsOf(lane, round, target, done) {
       ? { p: null, q: null, rank: first ? 1 : null, width: null }
       : { p: pOf(key), q: qOf(key), rank: target ? number(columns.rank[key]) : null, width: bound(width(key)) },
   };
+}
+
+/**
+ * The node to look at: the chosen one, the one being judged, or the one that was decided last.
+ * @param {View} view
+ * @param {number} lane
+ * @param {number} round
+ * @param {Item[]} items
+ */
+export function sightOf({ moment, focus, chosen }, lane, round, items) {
+  const own = focus?.lane === lane && focus.round === round ? keyOf(focus.node) : null;
+  const wanted = [chosen ? own : null, moment?.node ?? null, own];
+  return wanted.find((key) => items.some(({ node }) => node === key)) ?? items[0].node;
 }

@@ -14,7 +14,7 @@ import { OWN } from "./tree.js";
 
 export const CHIP = 0.82; // of a column; the rest is for the lines
 const END = 0.14;
-export const LONG = 8; // characters; a longer word is set closer
+export const LONG = 7; // characters; a longer word is set closer
 
 /**
  * @typedef {{text: string, verdict: Seen|Source, above: string, depth: number, p: number|null, q: number|null, rank: number|null,

@@ -1,8 +1,8 @@
 /** How large a tree is drawn in the room it has: numbers alone. */
 
-/** @import { Key, Layout } from "./tree.js" */
+/** @import { Item, Key, Layout, Place } from "./tree.js" */
 
-import { OWN } from "./tree.js";
+import { childrenOf, folded, inLines, isChain, OWN } from "./tree.js";
 import { CHIP, LONG } from "./tree_node.js";
 
 /**
@@ -13,6 +13,7 @@ import { CHIP, LONG } from "./tree_node.js";
  */
 
 export const FULL = { column: 128, row: 64 }; // px at 100 % and a type of 16 px; all sizes grow with the page's type
+const EDGES = 12; // px of the box's own height: padding and border
 const NUMBERS = 60; // px: a row with room for p and q below the word
 const PAIR = { column: 140, row: 44 }; // px: p and q side by side below the word
 const LEAST = { column: 34, row: 15 };
@@ -20,9 +21,21 @@ const WORD = { column: 104, row: 20 }; // room for a word of seven letters
 const SHORT = 84; // px: a chain with narrower columns cuts common words and is folded into lines
 const PHONE = 480; // px: a box this narrow is scrolled with a finger anyway, so every node keeps its word
 const WORDS = { wide: 7.9, close: 6.9, edge: 33 }; // px: a character, one of a long word, a node's edges and mark
+const SHORTEST = 4; // characters that each column has room for where others need it
+const NOTED = 6; // characters: the root's column has room for what is said below it
 const PAIRED = 3; // rows; a tree with more leaves room for the odds below it
 const TALL = 400; // px of height within which a tree is shown with all its numbers
 const FLAT = 26; // px, a row of a tree that is taller
+
+/**
+ * The room within the tree's box, and the size of the page's type.
+ * @param {HTMLElement} box
+ * @returns {Room}
+ */
+export function roomOf(box) {
+  const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
+  return { width: box.clientWidth, height: parseFloat(getComputedStyle(box).maxHeight) - EDGES, scale };
+}
 
 /**
  * The size of a column and a row.
@@ -61,8 +74,8 @@ export function fitting(layout, { height, scale }) {
 }
 
 /**
- * A layout whose columns are as wide as their words want, if all of them fit; else as it is. The target's own token does
- * not count: a tree must not move when it comes.
+ * A layout whose columns are as wide as their words want, as far as there is room; where they want no more than they have,
+ * as it is. The target's own token does not count: a tree must not move when it comes.
  * @template {Layout} Of
  * @param {Of} layout
  * @param {[Key, string][]} words of each node, as they are shown
@@ -76,17 +89,82 @@ export function widened(layout, words, column) {
     const place = layout.places.get(node);
     if (place && node !== OWN) longest[place.column] = Math.max(longest[place.column], word.length);
   }
-  /** @param {number} least characters that each column has room for */
-  const widths = (least) => longest.map((length) => pixels(Math.max(length, least)) / column);
+  /** @param {number} least characters that each column has room for, the root's with what is said of it @param {number} most */
+  const widths = (least, most) => longest.map((length, at) => pixels(Math.min(Math.max(length, least, at ? 0 : NOTED), most)) / column);
   /** @param {number[]} given */
   const leftOf = (given) => layout.columns - given.reduce((sum, one) => sum + one + 1 - CHIP, 0);
-  const wanted = [LONG, LONG - 1, LONG - 2].map(widths).find((each) => leftOf(each) >= 0);
-  if (!wanted || Math.max(...wanted) <= CHIP) return layout;
+  if (Math.max(...widths(0, Infinity)) <= CHIP) return layout;
+  const tried = [[8, Infinity], [7, Infinity], [6, Infinity], [5, Infinity], [SHORTEST, Infinity], ...[16, 14, 12, 10, 9, 8, 7].map((most) => [SHORTEST, most])];
+  const wanted = tried.map(([least, most]) => widths(least, most)).find((each) => leftOf(each) >= 0);
+  if (!wanted) return layout;
   const left = leftOf(wanted);
   const wide = wanted.map((one) => one + 1 - CHIP + left / layout.columns);
   const starts = wide.map((_, at) => wide.slice(0, at).reduce((sum, one) => sum + one, 0));
   const places = new Map([...layout.places].map(([node, { column: at, row }]) => [node, { column: starts[at], row, wide: wide[at] }]));
   return { ...layout, places };
+}
+
+/**
+ * Leaves whose words are longer than their boxes get the free room to their right, up to the next node or line there.
+ * @template {Layout} Of
+ * @param {Of} layout
+ * @param {Item[]} items
+ * @param {Map<Key, string>} words
+ * @param {number} column px at the page's usual type
+ * @returns {Of}
+ */
+export function stretched(layout, items, words, column) {
+  const children = childrenOf(items);
+  const places = new Map(layout.places);
+  /** @param {Place} place */
+  const endOf = ({ column: from, wide }) => from + (wide ?? 1);
+  for (const { node } of items) {
+    const place = places.get(node);
+    const need = pixels((words.get(node) ?? "").length) / column + 1 - CHIP;
+    if (!place || children.has(node) || need <= (place.wide ?? 1)) continue;
+    let end = layout.columns;
+    for (const other of items) {
+      const [to, from] = [layout.places.get(other.node), layout.places.get(other.parent)];
+      if (!to || other.node === node || to.column <= place.column) continue;
+      if (to.row === place.row) end = Math.min(end, to.column);
+      // A line from above to below, or back, runs before the column of the node that it leads to.
+      const passes = from && from.column < to.column && (from.row - place.row) * (to.row - place.row) <= 0;
+      if (passes && endOf(from) > place.column + 0.01) end = Math.min(end, endOf(from));
+    }
+    places.set(node, { ...place, wide: Math.max(place.wide ?? 1, Math.min(need, end - place.column)) });
+  }
+  return { ...layout, places };
+}
+
+/**
+ * How a tree is drawn in the room there is: as it is, or, where a phone's screen is too narrow for a word in each box and for
+ * a long chain, line by line.
+ * @param {Wish} wish
+ * @param {Room} room
+ * @param {Item[]} items
+ * @param {ReturnType<typeof import("./tree.js").roomyLayout>} straight
+ * @param {[Key, string][]} words of the root and each node, as they are shown
+ * @returns {Layout}
+ */
+export function drawn(wish, room, items, straight, words) {
+  const plain = fitting(straight, room);
+  const across = isChain(items) ? acrossOf(wish, room, items.filter(({ node }) => node !== OWN).length) : null;
+  const base = across === null ? (isChain(items) ? plain : (treeInLines(wish, room, straight) ?? plain)) : folded(items, across);
+  const column = sizeOf(wish, room, base).column / room.scale;
+  return stretched(widened(base, words, column), items, new Map(words), column);
+}
+
+/**
+ * A tree line by line, if it is wider than a phone's screen and then no higher than its box.
+ * @param {Wish} wish
+ * @param {Room} room
+ * @param {ReturnType<typeof import("./tree.js").roomyLayout>} straight
+ */
+function treeInLines(wish, { width, height, scale }, straight) {
+  const across = Math.floor((width - 10) / (WORD.column * scale)) - 1;
+  if (wish !== "auto" || width <= 0 || width >= PHONE * scale || across < 2 || straight.columns <= across + 1) return null;
+  const found = inLines(straight, across);
+  return found && found.rows * WORD.row * scale <= height - 6 ? found : null;
 }
 
 /**
@@ -125,12 +203,15 @@ export function detailOf(size, scale) {
 }
 
 /**
- * Where to scroll so that a part is seen: nowhere if it is, otherwise into the middle.
+ * Where to scroll so that a part is seen: nowhere if it is, otherwise into the middle; in a new tree no further from the root
+ * than needed.
  * @param {number} start
  * @param {number} length
  * @param {number} from what is seen begins here
  * @param {number} space how much is seen
+ * @param {boolean} fresh whether the tree is new
  */
-export function into(start, length, from, space) {
+export function into(start, length, from, space, fresh) {
+  if (fresh) return Math.max(0, start + length - space);
   return start >= from && start + length <= from + space ? from : start - (space - length) / 2;
 }

@@ -6,7 +6,7 @@
 /**
  * @import { Lane, Round } from "./model.js"
  * @import { View } from "./state.js"
- * @import { Key, Place } from "./tree.js"
+ * @import { Arrow, Key, Layout, Place } from "./tree.js"
  * @import { Room, Wish } from "./tree_size.js"
  */
 
@@ -18,16 +18,16 @@ import { rootText, wasRead } from "./slots.js";
 import { sure } from "./sure.js";
 import { flat, quote } from "./text.js";
 import { W } from "./text_tree.js";
-import { beside, folded, isChain, keyOf, OWN, ROOT, roomyLayout } from "./tree.js";
-import { factsOf, FOLDED_FROM, itemsOf } from "./tree_facts.js";
+import { beside, keyOf, OWN, ROOT, roomyLayout } from "./tree.js";
+import { factsOf, FOLDED_FROM, itemsOf, sightOf } from "./tree_facts.js";
 import { createLines } from "./tree_lines.js";
 import { CHIP, createLegend, curve, makeNode, paintNode } from "./tree_node.js";
-import { acrossOf, detailOf, fitting, FULL, into, sizeOf, widened } from "./tree_size.js";
+import { createNote } from "./tree_note.js";
+import { detailOf, drawn as drawnIn, FULL, into, roomOf, sizeOf } from "./tree_size.js";
 import { createZoom } from "./zoom.js";
 
 /** @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape what determines the layout */
 
-const EDGES = 12; // px of the box's own height: padding and border
 const GAP = 1 - CHIP; // of a column
 
 /** @returns the view: `root`, `show(view)`, `settle()`, `focus(node)`, `has(element)` */
@@ -36,7 +36,8 @@ export function createTree() {
   const nodes = new Map();
   const lines = createLines(nodes);
   const stem = el("span", { class: "stem" }, el("span", { class: "stem-mark" }, W.rootMark), el("span", { class: "chip-text" }));
-  const field = el("div", { class: "tree-field" }, lines.root, stem);
+  const note = createNote();
+  const field = el("div", { class: "tree-field" }, lines.root, stem, note.root);
   const box = el("div", { class: "tree", role: "group" }, field);
   const about = el("span", { class: "tree-about" });
   const guide = el("span");
@@ -56,7 +57,7 @@ export function createTree() {
   /** @type {ReturnType<typeof itemsOf>["items"]} */
   let items = [];
   let straight = roomyLayout([]); // as the tree is
-  let layout = /** @type {import("./tree.js").Layout} */ (straight); // as it is drawn: a long chain in lines
+  let layout = /** @type {Layout} */ (straight); // as it is drawn: a long chain in lines
   /** @type {Round|null} */
   let unfolded = null; // the round whose pruned guesses were requested
   /** @type {Wish} */
@@ -67,12 +68,16 @@ export function createTree() {
   /** @type {View|null} */
   let shown = null; // the last view
   let looked = ""; // the last scroll target of the box
+  let opened = ""; // the round that it was scrolled for
 
   const observer = new ResizeObserver(() => {
     const before = room;
-    if (!box.clientWidth) return;
-    look();
-    if (room.width === before.width && room.height === before.height && room.scale === before.scale) return;
+    if (!box.clientWidth) {
+      opened = ""; // hidden, and so back at its beginning
+      return;
+    }
+    room = roomOf(box);
+    if (opened && room.width === before.width && room.height === before.height && room.scale === before.scale) return;
     if (shape) measure();
     reveal(true);
   });
@@ -98,7 +103,7 @@ export function createTree() {
       return;
     }
     if (!shape) root.replaceChildren(...parts);
-    if (!room.width) look();
+    if (!room.width) room = roomOf(box);
     const lane = view.lanes[view.lead].lane;
     const whole = lane.rounds[round.index];
     const done = !view.moment || view.moment.phase === "committed";
@@ -113,12 +118,6 @@ export function createTree() {
     paint(shape, view, round);
   }
 
-  /** The available room, and the size of the page's type. */
-  function look() {
-    const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
-    room = { width: box.clientWidth, height: parseFloat(getComputedStyle(box).maxHeight) - EDGES, scale };
-  }
-
   /**
    * Another set of nodes: lay them out, and move elements and lines to their places.
    * @param {Shape} wanted
@@ -130,15 +129,14 @@ export function createTree() {
     const kept = new Set(items.map((item) => item.node));
     for (const [key, node] of nodes) {
       if (kept.has(key)) continue;
-      node.seat.remove();
-      node.line.remove();
+      for (const part of [node.seat, node.line]) part.remove();
       nodes.delete(key);
     }
     items.forEach((item, order) => {
       let node = nodes.get(item.node);
       if (!node) nodes.set(item.node, (node = makeNode(item.node)));
       // In order; what is already in place is not moved, since that would lose its focus.
-      stand(field, node.seat, order + 2);
+      stand(field, node.seat, order + 3);
       stand(lines.root, node.line, order);
       write(node, "round", whole.index, (value) => (node.chip.dataset.round = String(value)));
       write(node, "lane", at, (value) => (node.chip.dataset.lane = String(value)));
@@ -158,9 +156,10 @@ export function createTree() {
 
   /** Lay the nodes out in the room there is. */
   function arrange() {
-    const across = isChain(items) ? acrossOf(wish, room, items.filter(({ node }) => node !== OWN).length) : null;
-    const plain = fitting(straight, room);
-    layout = across !== null ? folded(items, across) : widened(plain, [[ROOT, stem.lastChild?.textContent ?? ""], ...items.map(({ node, item }) => /** @type {[Key, string]} */ ([node, flat(item?.text ?? "")]))], sizeOf(wish, room, plain).column / room.scale);
+    const own = shape?.whole.tokens.find((token) => token.node < 0)?.name ?? "";
+    /** @type {[Key, string][]} */
+    const words = items.map(({ node, item }) => [node, flat(item?.text ?? own)]);
+    layout = drawnIn(wish, room, items, straight, [[ROOT, stem.lastChild?.textContent ?? ""], ...words]);
     for (const item of items) {
       const node = sure(nodes.get(item.node));
       write(node, "curve", curve(layout, item), (value) => node.line.setAttribute("d", value));
@@ -178,7 +177,7 @@ export function createTree() {
     const facts = factsOf(lane, list(lane.trace?.rounds)[whole.index], knows(view, "p"), done);
     const { moment, focus } = view;
     setText(guide, W.treeGuide(moment?.phase ?? "committed", rivals, guessed));
-    const here = focus && focus.lane === at && focus.round === whole.index ? keyOf(focus.node) : null;
+    const here = focus?.lane === at && focus.round === whole.index ? keyOf(focus.node) : null;
     const own = round.tokens.find((token) => token.node < 0);
     const stop = here !== null && nodes.has(here) ? here : items[0]?.node;
     for (const { node: key, parent, item } of items) {
@@ -219,6 +218,7 @@ export function createTree() {
     const size = (/** @type {Place|undefined} */ place) => `inline-size: ${((place?.wide ?? 1) - GAP) * column}px; block-size: ${row - (detail === "full" ? 5 : 3)}px`;
     write(drawn, "detail", detail, (value) => (box.dataset.detail = value));
     write(drawn, "stem", size(layout.places.get(ROOT)), (value) => (stem.style.cssText = value));
+    stem.classList.toggle("noted", note.fit(layout, { column, row }, room.scale));
     for (const item of items) {
       const [node, place] = [sure(nodes.get(item.node)), sure(layout.places.get(item.node))];
       const where = `left: ${place.column * column}px; top: ${place.row * row + 2}px; ${size(place)}`;
@@ -250,25 +250,24 @@ export function createTree() {
   }
 
   /**
-   * Scroll the box, and nothing else, to the node in focus, to the one being judged, or to the end of the accepted path.
+   * Scroll the box, and nothing else, to the node in focus, to the one being judged, or to the one that was decided last.
    * @param {boolean} again
    */
   function reveal(again) {
     if (!shown?.current || !shape || !items.length) return;
-    const { moment, focus, chosen, current: round } = shown;
-    const here = chosen && focus?.lane === shape.at && focus.round === round.index ? keyOf(focus.node) : null;
-    const accepted = items.findLast(({ node }) => node !== OWN && round.proposals[node].verdict === "accepted")?.node;
-    const key = here ?? moment?.node ?? accepted ?? items[0].node;
+    const round = shown.current.index;
+    const key = sightOf(shown, shape.at, round, items);
     const place = layout.places.get(key);
-    const name = `${shape.at} ${round.index} ${key} ${layout.rows}`;
-    if (!place || (!again && name === looked)) return;
-    if (!room.width) return; // not laid out yet: the observer tries again
-    looked = name;
+    const name = `${shape.at} ${round}`;
+    if (!place || (!again && looked === `${name} ${key} ${layout.rows}`)) return;
+    if (!box.clientWidth || !room.width) return; // not laid out, or hidden: the observer tries again
+    const fresh = opened !== name;
+    opened = name;
+    looked = `${name} ${key} ${layout.rows}`;
     const size = current();
-    const tall = Math.min(room.height, layout.rows * size.row);
-    const left = into(place.column * size.column, size.column, scroll.left, room.width);
-    const top = into(place.row * size.row, size.row, scroll.top, tall);
-    if (left === scroll.left && top === scroll.top) return;
+    const left = into(place.column * size.column, (place.wide ?? 1) * size.column, scroll.left, room.width, fresh);
+    const top = into(place.row * size.row, size.row, scroll.top, Math.min(room.height, layout.rows * size.row), fresh);
+    if (!fresh && left === scroll.left && top === scroll.top) return;
     box.scrollTo(left, top);
     scroll = { left: Math.max(0, left), top: Math.max(0, top) };
   }
@@ -289,7 +288,7 @@ export function createTree() {
     const chip = elementOf(event).closest(".chip");
     let took = zoom.key(event);
     if (!took && chip && /^Arrow/.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey) {
-      const next = beside(layout, items, keyOf(Number(chip.dataset.node)), /** @type {import("./tree.js").Arrow} */ (event.key));
+      const next = beside(layout, items, keyOf(Number(chip.dataset.node)), /** @type {Arrow} */ (event.key));
       took = next !== null || event.key === "ArrowUp" || event.key === "ArrowDown";
       if (next !== null) {
         nodes.get(next)?.chip.click(); // the player handles selecting

@@ -13,9 +13,9 @@ const DRAGGED = 4; // px, from which a press on the background is a drag
  * @returns {{root: HTMLElement, key: (event: KeyboardEvent) => boolean}} the buttons; `key` returns whether it handled the key
  */
 export function createZoom(box, on) {
-  /** @param {string} name @param {string} label @param {string} path @param {() => void} press */
-  const button = (name, label, path, press) => {
-    const made = el("button", { type: "button", class: `zoom-button ${name}`, "aria-label": label, title: label }, icon(path));
+  /** @param {string} name @param {string} label @param {Node|string} face @param {() => void} press */
+  const button = (name, label, face, press) => {
+    const made = el("button", { type: "button", class: `zoom-button ${name}`, "aria-label": label, title: label }, face);
     made.onclick = press;
     return made;
   };
@@ -24,10 +24,10 @@ export function createZoom(box, on) {
   const root = el(
     "div",
     { class: "zoom", role: "group", "aria-label": W.zoom },
-    button("smaller", W.zoomOut, "M3 7h10v2H3z", out),
-    button("larger", W.zoomIn, "M7 3h2v4h4v2H9v4H7V9H3V7h4z", closer),
-    button("fit", W.zoomFit, "M2 2h4v1.6H3.6V6H2zm8 0h4v4h-1.6V3.6H10zM2 10h1.6v2.4H6V14H2zm10.4 0H14v4h-4v-1.6h2.4z", () => on.to("fit")),
-    button("full", W.zoomFull, "M2 3h12v10H2zm1.6 1.6v6.8h8.8V4.6zM5 6h1.6v4H5zm4.4 0H11v4H9.4zM7.3 6.4h1.4v1H7.3zm0 2.2h1.4v1H7.3z", () => on.to("full")),
+    button("smaller", W.zoomOut, icon("M3 7h10v2H3z"), out),
+    button("larger", W.zoomIn, icon("M7 3h2v4h4v2H9v4H7V9H3V7h4z"), closer),
+    button("fit", W.zoomFit, W.zoomFitWord, () => on.to("fit")),
+    button("full", W.zoomFull, W.zoomFullWord, () => on.to("full")),
   );
   box.addEventListener("wheel", (event) => {
     if (!event.ctrlKey) return;

@@ -35,6 +35,8 @@ export const W = {
     return layout + now[phase];
   },
   rootMark: "letztes Token",
+  rootIs: "bisher letztes Token",
+  inLines: "Zeile für Zeile lesen.",
   node: (text, verdict, depth, parent, facts) => `${text}, ${verdict}, Ebene ${depth} nach ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (text, source, parent, facts) => `${text}, ${source}, nach ${parent}${facts ? `; ${facts}` : ""}`,
   ranked: (rank) => (rank === 1 ? "die erste Wahl des Zielmodells, gegeben die Tokens links davon" : `hier Rang ${rank} beim Zielmodell`),
@@ -52,8 +54,10 @@ export const W = {
   zoom: "Größe",
   zoomOut: "Kleiner (−)",
   zoomIn: "Größer (+)",
-  zoomFit: "Einpassen (f)",
-  zoomFull: "100 % (0)",
+  zoomFit: "Alles: den ganzen Baum in seinen Kasten einpassen (f)",
+  zoomFitWord: "Alles",
+  zoomFull: "100 %: volle Größe (0)",
+  zoomFullWord: "100 %",
   treeCue: "Der Baum ist größer als sein Kasten: Scrollen Sie darin oder verkleinern Sie.",
   showPruned: (n) => `Auch ${count(n, "gestutzten Vorschlag", "gestutzte Vorschläge")} zeigen`,
 
