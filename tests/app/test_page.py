@@ -107,6 +107,11 @@ def test_a_run_ends_in_headline_numbers_and_charts(fresh: Runs) -> None:
     assert shown["Acceptance rate α"] == f"{stats.acceptance_rate:.0%}"
     assert shown["Tokens per pass τ"] == f"{stats.tokens_per_pass:.2f}"
     assert shown["Target passes saved"] == f"{stats.tokens - stats.target_passes} of {stats.tokens}"
+    # The chart beside it counts the passes that were needed: the same figures.
+    sources = [note.value for note in at.caption]
+    said = f"measured · {stats.target_passes} passes instead of {stats.tokens}"
+    assert any(source.startswith(said) for source in sources)
+    assert run.traces[0].stats.target_passes == stats.tokens
     assert "speculation changed the time, not the text" in words(at).replace("\\", "")
     assert len(at.get("plotly_chart")) == 2
     assert at.button(key="stop_run").disabled

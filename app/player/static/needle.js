@@ -8,6 +8,7 @@ import { O } from "./text_odds.js";
 
 const WIDE = 0.14; // of the ruler; narrower zones have no label
 const NAMED = 0.09;
+const GROW = 1000; // grown by less than 1 in all, parts do not share out everything
 
 /** @param {number} value */
 function percent(value) {
@@ -96,13 +97,14 @@ export function drawRuler(distribution, u, vocabulary) {
 function namesOf(segments) {
   const named = segments.filter(({ size, text }) => size >= NAMED && text !== null);
   return named.map(({ text, from, size, drawn }, at) => {
-    const before = at ? named[at - 1].from + named[at - 1].size : 0;
-    const after = at + 1 < named.length ? named[at + 1].from : 1;
+    const [last, next] = [named[at - 1], named[at + 1]];
+    const before = last ? (last.from + last.size + from) / 2 : 0; // two names share what is between them
+    const after = next ? (from + size + next.from) / 2 : 1;
     const name = el("span", { class: `segment-name${drawn ? " drawn" : ""}` }, el("i"), el("span", { class: "zone-word" }, flat(text ?? "")), el("i"));
     const [left, right] = [name.firstElementChild, name.lastElementChild];
     // What it does not need is shared out so that the name is over the middle of its segment.
-    if (left instanceof HTMLElement) left.style.flexGrow = String(from + size / 2 - before);
-    if (right instanceof HTMLElement) right.style.flexGrow = String(after - from - size / 2);
+    if (left instanceof HTMLElement) left.style.flexGrow = String(GROW * (from + size / 2 - before));
+    if (right instanceof HTMLElement) right.style.flexGrow = String(GROW * (after - from - size / 2));
     name.style.insetInlineStart = percent(before);
     name.style.inlineSize = percent(after - before);
     return name;
