@@ -195,7 +195,7 @@ CUT = """() => [...shadow.querySelectorAll(".tree .chip-text, .segment-name .zon
 def test_names_use_the_room_beside_them(page: Page, server: Server, width: int) -> None:
     """Catches: "generat…" beside an empty half of the tree, in a leaf, in a column, and in the target's own token."""
     page.set_viewport_size({"width": width, "height": 900})
-    record = tree(*EAGLE, t503=" generators", t501=" looking", t900=" replacement")
+    record = tree(*EAGLE, t503=" generators", t501=" looking", t502=" complexity", t900=" replacement")
     opened(page, server, record)
     assert page.evaluate(CUT) == []
     boxes = [chip.bounding_box() for chip in page.locator(".tree :is(.chip, .stem)").all()]

@@ -20,7 +20,7 @@ const LEAST = { column: 34, row: 15 };
 const WORD = { column: 104, row: 20 }; // room for a word of seven letters
 const SHORT = 84; // px: a chain with narrower columns cuts common words and is folded into lines
 const PHONE = 480; // px: a box this narrow is scrolled with a finger anyway, so every node keeps its word
-const WORDS = { wide: 7.9, close: 6.9, edge: 34 }; // px: a character, one of a long word, a node's edges and mark
+const WORDS = { wide: 7.9, close: 6.9, edge: 34, phone: 27 }; // px: a character, one of a long word, a node's edges and mark
 const SHORTEST = 4; // characters that each column has room for where others need it
 const NOTED = 6; // characters: the root's column has room for what is said below it
 const PAIRED = 3; // rows; a tree with more leaves room for the odds below it
@@ -80,9 +80,10 @@ export function fitting(layout, { height, scale }) {
  * @param {Of} layout
  * @param {[Key, string][]} words of each node, as they are shown
  * @param {number} column px at the page's usual type
+ * @param {number} [edge] px of a node that are not its word
  * @returns {Of}
  */
-export function widened(layout, words, column) {
+export function widened(layout, words, column, edge = WORDS.edge) {
   /** @type {number[]} */
   const longest = Array(layout.columns).fill(0);
   for (const [node, word] of words) {
@@ -90,7 +91,7 @@ export function widened(layout, words, column) {
     if (place && node !== OWN) longest[place.column] = Math.max(longest[place.column], word.length);
   }
   /** @param {number} least characters that each column has room for, the root's with what is said of it @param {number} most */
-  const widths = (least, most) => longest.map((length, at) => pixels(Math.min(Math.max(length, least, at ? 0 : NOTED), most)) / column);
+  const widths = (least, most) => longest.map((length, at) => pixels(Math.min(Math.max(length, least, at ? 0 : NOTED), most), edge) / column);
   /** @param {number[]} given */
   const leftOf = (given) => layout.columns - given.reduce((sum, one) => sum + one + 1 - CHIP, 0);
   if (Math.max(...widths(0, Infinity)) <= CHIP) return layout;
@@ -111,16 +112,17 @@ export function widened(layout, words, column) {
  * @param {Item[]} items
  * @param {Map<Key, string>} words
  * @param {number} column px at the page's usual type
+ * @param {number} edge px of a node that are not its word
  * @returns {Of}
  */
-export function stretched(layout, items, words, column) {
+export function stretched(layout, items, words, column, edge) {
   const children = childrenOf(items);
   const places = new Map(layout.places);
   /** @param {Place} place */
   const endOf = ({ column: from, wide }) => from + (wide ?? 1);
   for (const { node } of items) {
     const place = places.get(node);
-    const need = pixels((words.get(node) ?? "").length) / column + 1 - CHIP;
+    const need = pixels((words.get(node) ?? "").length, edge) / column + 1 - CHIP;
     if (!place || children.has(node) || need <= (place.wide ?? 1)) continue;
     let end = layout.columns;
     for (const other of items) {
@@ -151,7 +153,8 @@ export function drawn(wish, room, items, straight, words) {
   const across = isChain(items) ? acrossOf(wish, room, items.filter(({ node }) => node !== OWN).length) : null;
   const base = across === null ? (isChain(items) ? plain : (treeInLines(wish, room, straight) ?? plain)) : folded(items, across);
   const column = sizeOf(wish, room, base).column / room.scale;
-  return stretched(widened(base, words, column), items, new Map(words), column);
+  const edge = room.width > 0 && room.width < PHONE * room.scale ? WORDS.phone : WORDS.edge;
+  return stretched(widened(base, words, column, edge), items, new Map(words), column, edge);
 }
 
 /**
@@ -170,9 +173,10 @@ function treeInLines(wish, { width, height, scale }, straight) {
 /**
  * About how many pixels a node needs for a word of so many characters.
  * @param {number} length
+ * @param {number} edge px, its edges and mark
  */
-function pixels(length) {
-  return length * (length > LONG ? WORDS.close : WORDS.wide) + WORDS.edge;
+function pixels(length, edge) {
+  return length * (length > LONG ? WORDS.close : WORDS.wide) + edge;
 }
 
 /**
