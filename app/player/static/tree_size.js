@@ -20,7 +20,7 @@ const LEAST = { column: 34, row: 15 };
 const WORD = { column: 104, row: 20 }; // room for a word of seven letters
 const SHORT = 84; // px: a chain with narrower columns cuts common words and is folded into lines
 const PHONE = 480; // px: a box this narrow is scrolled with a finger anyway, so every node keeps its word
-const WORDS = { wide: 7.9, close: 6.9, edge: 34, phone: 27 }; // px: a character, one of a long word, a node's edges and mark
+const WORDS = { wide: 7.9, close: 6.9, edge: 34, phone: 29 }; // px: a character, one of a long word, a node's edges and mark
 const SHORTEST = 4; // characters that each column has room for where others need it
 const NOTED = 6; // characters: the root's column has room for what is said below it
 const PAIRED = 3; // rows; a tree with more leaves room for the odds below it
@@ -95,7 +95,8 @@ export function widened(layout, words, column, edge = WORDS.edge) {
   /** @param {number[]} given */
   const leftOf = (given) => layout.columns - given.reduce((sum, one) => sum + one + 1 - CHIP, 0);
   if (Math.max(...widths(0, Infinity)) <= CHIP) return layout;
-  const tried = [[8, Infinity], [7, Infinity], [6, Infinity], [5, Infinity], [SHORTEST, Infinity], ...[16, 14, 12, 10, 9, 8, 7].map((most) => [SHORTEST, most])];
+  const shortest = edge === WORDS.edge ? SHORTEST : NOTED; // of a phone's few columns any may get the target's own token
+  const tried = [...[8, 7, 6, 5, 4].filter((least) => least >= shortest).map((least) => [least, Infinity]), ...[16, 14, 12, 10, 9, 8, 7].map((most) => [shortest, most])];
   const wanted = tried.map(([least, most]) => widths(least, most)).find((each) => leftOf(each) >= 0);
   if (!wanted) return layout;
   const left = leftOf(wanted);
