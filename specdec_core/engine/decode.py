@@ -147,7 +147,7 @@ class Lane:
     def run(self) -> Iterator[Event]:
         """The lane's events, from `Started` to `Finished`."""
         plan, settings = self.plan, self.settings
-        with threads(plan.models.threads):
+        with threads(plan.models.crew.count):
             prefill_s = self.prefill()
         reason: EndReason | None = None
         try:
@@ -156,7 +156,7 @@ class Lane:
                 self.number, settings.proposer, settings.rule, len(plan.prompt_ids), prefill_s, root
             )
             while reason is None and not self.cancelled():
-                with threads(plan.models.threads):
+                with threads(plan.models.crew.count):
                     step, reason = self.round()
                 if step is None:
                     break
@@ -165,7 +165,7 @@ class Lane:
             plan.proposer.close()
         end: EndReason = reason or "cancelled"
         yield Ended(self.number, end)
-        with threads(plan.models.threads):
+        with threads(plan.models.crew.count):
             rounds = self.recorder.finish()
         output = self.text.finish()
         stats = self.tally.stats(prefill_s, self.recorder.seconds)
@@ -201,6 +201,8 @@ class Lane:
         clock.lap(without=proposal.waited)
         verified = self.verify(context, proposal)
         clock.lap()
+        if not self.settings.overlap:  # there the draft takes a thread
+            self.plan.models.crew.observe(1 + len(proposal.read), clock.laps[-1])
         judged = self.judge(context, proposal, verified)
         clock.lap()
         kept, reason = self.text.add(judged.tokens)  # detokenising is off the clock

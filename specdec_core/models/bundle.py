@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from specdec_core.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.cpu_linear import arrange
+from specdec_core.runtime.crew import Crew, crew
 from specdec_core.runtime.cuda_graphs import Graphs
 from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
 from specdec_core.runtime.recurrent import RecurrentReader, attention_layers, recurrent
@@ -107,7 +108,7 @@ class Models:
         eos: token ids that end the text.
         bos: the token an empty prompt starts from, if there is one.
         machine: a description of the device, for the record.
-        threads: number of CPU threads.
+        threads: the most CPU threads; see `crew`.
         generation: what the target's generation config requests.
     """
 
@@ -125,6 +126,11 @@ class Models:
     parallel_draft: Model | None = None
     foreign_draft: ForeignDraft | None = None
     generation: Generation = field(default_factory=Generation)
+
+    @property
+    def crew(self) -> Crew:
+        """Chooses how many of the CPU threads compute."""
+        return crew(self.target.info.name, self.dtype, self.threads, self.device == "cpu")
 
     def drafting(self, which: str) -> Models:
         """These models with the chosen draft: "usual", "larger", "foreign", or "parallel", which is the usual one

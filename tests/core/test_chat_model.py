@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -48,6 +49,16 @@ def test_greedy_text_is_that_of_generate(chat_models: sd.Models, prompt: str, pr
         assert 0 < trace.stats.accepted < trace.stats.proposed, (
             "no pass kept several tokens, or none was undone"
         )
+
+
+@pytest.mark.slow
+def test_a_record_does_not_depend_on_the_number_of_threads(chat_models: sd.Models) -> None:
+    """Which may change under way, as other programs come and go. Catches: sums that threads split."""
+    ids = chat_models.chat(RUNS[0][0])
+    settings = sd.Settings(proposer="eagle", max_new_tokens=LENGTH)
+    one, all_ = (sd.decode(replace(chat_models, threads=count), ids, settings) for count in (1, 2))
+    for round_of_one, other in zip(one.rounds, all_.rounds, strict=True):
+        assert round_of_one.nodes == other.nodes and round_of_one.positions == other.positions
 
 
 @pytest.mark.slow

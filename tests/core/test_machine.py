@@ -15,10 +15,11 @@ from transformers import PreTrainedModel
 
 import specdec_core as sd
 from specdec_core.engine.recorder import Recorder
-from specdec_core.models.bundle import HubModel
+from specdec_core.models.bundle import HubModel, Models
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.runtime import cpu_linear
 from specdec_core.runtime.cpu_linear import arrange, copied_bytes
+from specdec_core.runtime.crew import Crew
 from specdec_core.runtime.machine import threads
 from specdec_core.runtime.reader import CausalReader
 
@@ -181,6 +182,28 @@ def test_all_of_a_decode_runs_on_the_models_threads(monkeypatch: pytest.MonkeyPa
     for event in sd.stream(models, PROMPTS[0], sd.Settings(max_new_tokens=60)):
         assert torch.get_num_threads() == 2, f"left changed after {type(event).__name__}"
     assert seen == {"call": {1}, "judge": {1}, "describe": {1}}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_decode_follows_its_crew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the round after the crew gave way. Catches: a choice that no pass obeys, passes that it is not told of."""
+    crew, told, seen = Crew(2), [], []
+    observe, original = crew.observe, CausalReader._call
+
+    def observed(width: int, seconds: float) -> None:
+        told.append(width)
+        observe(width, 0.01 if len(told) < 4 else 1.0)
+
+    def call(*args: object) -> object:
+        seen.append(torch.get_num_threads())
+        return original(*args)
+
+    monkeypatch.setattr(crew, "observe", observed)
+    monkeypatch.setattr(Models, "crew", crew)
+    monkeypatch.setattr(CausalReader, "_call", call)
+    sd.decode(replace(pair("llama"), threads=2), PROMPTS[0], sd.Settings(proposer="none", max_new_tokens=8))
+    assert told == [1] * 8
+    assert seen[1:] == [2] * 4 + [1] * 4, "after the prompt"
 
 
 def test_a_small_model_takes_one_thread_and_a_large_one_what_torch_had() -> None:

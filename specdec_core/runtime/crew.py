@@ -1,0 +1,88 @@
+"""How many CPU threads compute a pass: all of them, or half while other programs need the CPU too.
+
+The threads of a pass wait for each other after each of its hundreds of operations. If one of them loses its core to
+another program, all wait: on two cores beside a browser that draws a run, passes on both took 2.5 times as long as at
+rest, beside another decoder 7 times; on one core 1.3 and 1.5 times. How busy a machine is cannot be read portably (a
+container sees cores that it may not use), but passes over equally many tokens tell it. Records do not depend on the
+number of threads: no operation splits a sum between them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+
+SLOW = 1.6  # passes this many times as long as the fastest are a crowd's; half the threads rarely take longer
+WEIGHT = 0.25  # of the newest pass in the running mean: one pass three times as long is not yet a crowd
+KEPT = 8  # passes with half of them that are remembered
+TRIED = 4  # passes with all threads that decide whether the crowd has gone
+SHORTEST, LONGEST = 1.0, 8.0  # seconds until that is tried; twice as long after each failure
+
+
+class Crew:
+    """Chooses between all threads and half of them, by the durations of a model's passes.
+
+    Args:
+        most: all threads.
+        computing: whether a CPU computes the passes; else all threads stay.
+        now: a clock in seconds.
+
+    Attributes:
+        count: the threads that compute the next pass.
+    """
+
+    def __init__(self, most: int, computing: bool = True, now: Callable[[], float] = time.monotonic) -> None:
+        self.most, self.choosing, self.now = most, computing and most > 1, now
+        self.count = most
+        self._fastest: dict[int, float] = {}  # seconds of a pass over so many tokens, with all threads
+        self._mean = 1.0  # of durations against the fastest
+        self._rest = SHORTEST
+        self._until = 0.0  # when all threads are tried again
+        self._few: list[float] = []  # durations against the fastest, with half the threads
+        self._trial: list[tuple[int, float]] | None = None  # widths and seconds of the passes that are tried
+
+    def observe(self, width: int, seconds: float) -> None:
+        """Take note of a pass over `width` tokens, computed with `count` threads."""
+        if not self.choosing:
+            return
+        known = self._fastest.get(width)
+        if self.count < self.most:
+            if known is not None:
+                self._few = [*self._few[1 - KEPT :], seconds / known]
+            if self.now() >= self._until:
+                self.count, self._trial, self._mean = self.most, [] if self._few else None, 1.0
+        elif self._trial is not None and known is not None:
+            self._trial.append((width, seconds))
+            self._judge(self._trial)
+        else:  # a trial also ends where nothing can be compared
+            self._trial = None
+            fastest = self._fastest[width] = seconds if known is None else min(seconds, known)
+            self._mean += WEIGHT * (seconds / fastest - self._mean)
+            if self._mean > SLOW:
+                self._halve()
+
+    def _judge(self, trial: list[tuple[int, float]]) -> None:
+        """All threads stay if `TRIED` passes were faster with them; what those took is what later ones are measured by.
+
+        One pass may take as long as all of them should: then the others are not tried.
+        """
+        took = sum(seconds / self._fastest[width] for width, seconds in trial)
+        if took >= TRIED * sum(self._few) / len(self._few):
+            self._rest, self._trial = min(2 * self._rest, LONGEST), None
+            self._halve()
+        elif len(trial) == TRIED:
+            self._rest, self._few, self._trial = SHORTEST, [], None
+            self._fastest = {
+                width: min(seconds for other, seconds in trial if other == width) for width, _ in trial
+            }
+
+    def _halve(self) -> None:
+        self.count = max(1, self.most // 2)
+        self._until = self.now() + self._rest
+
+
+@cache
+def crew(model: str, dtype: str, most: int, computing: bool) -> Crew:
+    """The crew of all of this process's runs with that target. Unless the CPU is `computing`, it stays at `most`."""
+    return Crew(most, computing)
