@@ -61,6 +61,7 @@ class OptionField:
         low, high: the bounds, None where there is none; `low_open`, `high_open`: whether the bound itself is excluded.
         choices: the values of a `choice`, as they are (words, or numbers).
         help: the option's description, written for users.
+        said: its name on screen, where `name` in words would not do.
     """
 
     name: str
@@ -72,11 +73,12 @@ class OptionField:
     low_open: bool = False
     high_open: bool = False
     choices: tuple[Any, ...] = ()
+    said: str = ""
 
     @property
     def title(self) -> str:
-        """The name in words."""
-        words = self.name.replace("_", " ")
+        """Its name on screen."""
+        words = self.said or self.name.replace("_", " ")
         return words[:1].upper() + words[1:]
 
     @property
@@ -182,9 +184,8 @@ def _field(name: str, info: FieldInfo) -> OptionField:
     kind = _kind(annotation)
     if kind == "list" and default is not None:
         default = [list(item) if isinstance(item, list | tuple) else item for item in default]
-    return OptionField(
-        name, kind, default, " ".join((info.description or "").split()), **bounds, choices=choices
-    )
+    said = " ".join((info.description or "").split())
+    return OptionField(name, kind, default, said, **bounds, choices=choices, said=info.title or "")
 
 
 def _kind(annotation: Any) -> FieldKind:

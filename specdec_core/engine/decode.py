@@ -142,12 +142,13 @@ class Lane:
         self.tokens, self.past = self.start_context.tokens, self.start_context.past
         self.recorder = Recorder(plan.settings.record, self.warp)
         self.tally = Tally()
+        self.crew = plan.models.crew
         self.text = Text(plan.models.codec, self.tokens, plan.models.eos, plan.settings)
 
     def run(self) -> Iterator[Event]:
         """The lane's events, from `Started` to `Finished`."""
         plan, settings = self.plan, self.settings
-        with threads(plan.models.crew.count):
+        with threads(self.crew.count):
             prefill_s = self.prefill()
         reason: EndReason | None = None
         try:
@@ -156,7 +157,7 @@ class Lane:
                 self.number, settings.proposer, settings.rule, len(plan.prompt_ids), prefill_s, root
             )
             while reason is None and not self.cancelled():
-                with threads(plan.models.crew.count):
+                with threads(self.crew.count):
                     step, reason = self.round()
                 if step is None:
                     break
@@ -165,7 +166,7 @@ class Lane:
             plan.proposer.close()
         end: EndReason = reason or "cancelled"
         yield Ended(self.number, end)
-        with threads(plan.models.crew.count):
+        with threads(self.crew.count):
             rounds = self.recorder.finish()
         output = self.text.finish()
         stats = self.tally.stats(prefill_s, self.recorder.seconds)
@@ -202,7 +203,7 @@ class Lane:
         verified = self.verify(context, proposal)
         clock.lap()
         if not self.settings.overlap:  # there the draft takes a thread
-            self.plan.models.crew.observe(1 + len(proposal.read), clock.laps[-1])
+            self.crew.observe(1 + len(proposal.read), clock.laps[-1])
         judged = self.judge(context, proposal, verified)
         clock.lap()
         kept, reason = self.text.add(judged.tokens)  # detokenising is off the clock

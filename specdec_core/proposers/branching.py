@@ -53,9 +53,19 @@ class Branching(Proposer):
     class Options(Proposer.Options):
         width: int = Field(3, ge=1, le=16, description="The most guesses below one token.")
         depth: int = Field(
-            4, ge=1, le=16, description="How many levels deep the tree may grow; one draft pass each."
+            4,
+            title="Levels",
+            ge=1,
+            le=16,
+            description="How many levels deep the tree may grow; one draft pass each.",
         )
-        nodes: int = Field(16, ge=1, le=256, description="How many tokens are sent to the target each round.")
+        nodes: int = Field(
+            16,
+            title="Tokens sent",
+            ge=1,
+            le=256,
+            description="How many tokens are sent to the target each round.",
+        )
         beam: int = Field(4, ge=1, le=32, description="How many tokens of each level are followed further.")
         threshold: float = Field(
             0.0,

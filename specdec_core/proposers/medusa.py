@@ -60,10 +60,15 @@ class Medusa(Proposer):
             "published one. Auto grows it where the heads include measurements, and otherwise uses mc_sim_7b_63.",
         )  # fmt: skip
         nodes: int = Field(
-            16, ge=1, le=LARGEST, description="The most nodes of the tree; the published trees have 63."
+            16,
+            title="Tokens sent",
+            ge=1,
+            le=LARGEST,
+            description="The most nodes of the tree; the published trees have 63.",
         )
         top_k: int = Field(
             10,
+            title="Guesses per head",
             ge=1,
             le=64,
             description="How many guesses of one head may be siblings in a grown tree.",

@@ -30,6 +30,7 @@ class Mtp(StateTree):
     class Options(StateTree.Options):
         depth: int = Field(
             3,
+            title="Levels",
             ge=1,
             le=16,
             description="Levels of the tree; beyond the last module its own states are read again.",

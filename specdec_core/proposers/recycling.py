@@ -46,10 +46,14 @@ class Recycling(Proposer):
 
     class Options(Proposer.Options):
         nodes: int = Field(
-            16, ge=1, le=256, description="The most nodes of the tree; the published one has 80."
+            16,
+            title="Tokens sent",
+            ge=1,
+            le=256,
+            description="The most nodes of the tree; the published one has 80.",
         )
         successors: int = Field(8, ge=1, le=32, description="How many successors of a token are kept.")
-        depth: int = Field(6, ge=1, le=16, description="The most levels of the tree.")
+        depth: int = Field(6, title="Levels", ge=1, le=16, description="The most levels of the tree.")
         from_prompt: bool = Field(
             True, description="Whether the pairs of tokens in the prompt are known from the start."
         )

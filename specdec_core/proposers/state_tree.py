@@ -65,16 +65,22 @@ class StateTree(Proposer):
 
     class Options(Proposer.Options):
         depth: int = Field(
-            5, ge=1, le=16, description="Levels of the tree, one pass of the head each; 6 in EAGLE-2's paper."
+            5,
+            title="Levels",
+            ge=1,
+            le=16,
+            description="Levels of the tree, one pass of the head each; 6 in EAGLE-2's paper.",
         )
         top_k: int = Field(
             4,
+            title="Followed per level",
             ge=1,
             le=32,
             description="Candidates followed on each level, and children of each; 10 in EAGLE-2's paper.",
         )
         nodes: int = Field(
             16,
+            title="Tokens sent",
             ge=1,
             le=256,
             description="The most tokens that are sent, the best of all levels; 59 in EAGLE-2's paper.",

@@ -73,7 +73,9 @@ class Suffix(Proposer):
             "tree",
             description="'tree' proposes several continuations where they differ, 'chain' only the most frequent one.",
         )
-        nodes: int = Field(16, ge=1, le=256, description="The most tokens proposed in one round.")
+        nodes: int = Field(
+            16, title="Tokens sent", ge=1, le=256, description="The most tokens proposed in one round."
+        )
         factor: float = Field(
             8.0,
             ge=0.1,

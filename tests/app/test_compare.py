@@ -109,11 +109,11 @@ def test_a_lane_s_name_is_short_and_tells_it_from_every_other() -> None:
     eagle = Lane(proposer="eagle", options={"depth": 3, "nodes": 4})
     larger = replace(eagle, options={"depth": 3, "top_k": 3, "nodes": 16})
     assert names([eagle, Lane()]) == ("A · Plain decoding", "B · EAGLE head", "C · Draft model, γ = 4")
-    assert names([eagle, larger])[1:] == ("B · EAGLE head", "C · EAGLE head, top k = 3")
+    assert names([eagle, larger])[1:] == ("B · EAGLE head", "C · EAGLE head, followed per level = 3")
     assert names([eagle, replace(eagle, options={"depth": 3}), larger])[1:] == (
-        "B · EAGLE head, nodes = 4",
+        "B · EAGLE head, tokens sent = 4",
         "C · EAGLE head",
-        "D · EAGLE head, top k = 3, nodes = 16",
+        "D · EAGLE head, followed per level = 3, tokens sent = 16",
     )
     assert names([eagle, eagle])[1:] == ("B · EAGLE head", "C · EAGLE head")
 
@@ -122,7 +122,7 @@ def test_a_lane_s_label_says_all_and_decides_alone_whether_a_run_is_another() ->
     """Catches: a library that keeps two EAGLE runs under one name; a kept run, without short names, taken for one with
     other lanes."""
     eagle = Lane(proposer="eagle", options={"depth": 3, "nodes": 4})
-    assert labels([eagle])[1] == "B · EAGLE head, depth = 3, nodes = 4"
+    assert labels([eagle])[1] == "B · EAGLE head, levels = 3, tokens sent = 4"
     asked = Request("abc", (eagle.settings(Settings()),), labels([eagle]), names=names([eagle]))
     kept = replace(asked, names=())
     assert asked == kept and asked.short != kept.short == kept.labels
