@@ -28,6 +28,7 @@ FIXES = (
     + quirks.LEGIBLE_CODE
     + quirks.NO_EMPTY_BOXES
     + quirks.NO_KEYS_WITHOUT_ROOM
+    + quirks.NO_SWIPES
     + quirks.FOCUS
     + quirks.UNSEEN
 )

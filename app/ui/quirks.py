@@ -64,6 +64,7 @@ SELECTORS = {
     "code": '[data-testid="stCode"]',
     "tab": '[data-testid="stTabPanel"]',
     "instructions": '[data-testid="InputInstructions"]',  # "Press Ctrl+Enter to apply"
+    "slider": '[data-testid="stSlider"] [role="group"]',
     "popover": '[data-testid="stPopoverBody"]',
     "primary": 'button[kind^="primary"]:not(:disabled)',
     "chosen-pill": '[data-variant="pills"][data-selected="true"]',
@@ -109,6 +110,15 @@ NO_KEYS_WITHOUT_ROOM = (
     "@media (max-width: 1100px) { :--app button kbd { display: none; } }\n"
     "@media (pointer: coarse), (max-width: 640px) { :--app button kbd, :--instructions { display: none; } }\n"
 )
+# A slider takes a finger anywhere on its track, so that scrolling the page sets it and does not scroll. Only the knob takes
+# fingers, from as far around as a finger is wide.
+NO_SWIPES = """
+@media (pointer: coarse) {
+  :--slider > [data-rac] { pointer-events: none; touch-action: pan-y !important; }
+  :--slider > [data-rac] > [data-rac] { pointer-events: auto; }
+  :--slider > [data-rac] > [data-rac]::after { content: ""; position: absolute; inset: -16px; }
+}
+"""
 # Links, switches and boxes show by a pale ground or a thin border that the keyboard is on them.
 FOCUS = """
 :is(:--app, :--popover) :is(a, button, textarea, input, summary):focus-visible,

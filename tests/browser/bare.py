@@ -40,6 +40,7 @@ with st.container(key="with-unseen"):
     st.text("after")
 st.button("Keyed", shortcut="Ctrl+K")
 st.text_area("Words")
+st.slider("Slider", 0, 100)
 for line in range(LINES):
     st.text(f"place {st.session_state.get('place', 0)}, line {line}")
 st.button("Turn", on_click=turn)

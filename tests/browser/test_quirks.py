@@ -130,6 +130,44 @@ def test_a_button_has_no_outline_for_the_keyboard_and_ours_has_one(bare: Page) -
         assert bare.evaluate(outline) == "solid"
 
 
+def test_a_finger_that_scrolls_over_a_slider_sets_it_and_with_ours_only_the_knob_does(bare: Page) -> None:
+    """Else `NO_SWIPES` can go."""
+    slider = bare.locator(quirks.SELECTORS["slider"])
+    slider.scroll_into_view_if_needed()
+    knob, value = slider.locator("> [data-rac] > [data-rac]"), slider.locator("input[type=range]")
+    box = slider.bounding_box()
+    assert box is not None
+    line = box["y"] + box["height"] - 6
+    touches = bare.context.new_cdp_session(bare)
+    touches.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+
+    def swipe(x: float, y: float, right: float, up: float) -> None:
+        touches.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+        for part in (0.25, 0.5, 0.75, 1):
+            to = {"x": x + part * right, "y": y - part * up}
+            touches.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [to]})
+        touches.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        bare.wait_for_timeout(300)
+
+    with dressed(bare, quirks.css(quirks.NO_SWIPES).replace("(pointer: coarse)", "all")):
+        swipe(box["x"] + 300, line, 0, 60)
+        expect(value).to_have_value("0")
+        slider.scroll_into_view_if_needed()
+        at = knob.bounding_box()
+        assert at is not None
+        swipe(
+            at["x"] + at["width"] / 2 + 10, at["y"] + at["height"] / 2, 120, 0
+        )  # beside it, as fingers are wide
+        assert int(value.input_value()) > 5
+    before = value.input_value()
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    assert box is not None
+    swipe(box["x"] + 600, box["y"] + box["height"] - 6, 0, 60)
+    assert int(value.input_value()) > int(before), "also without ours"
+    touches.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
+
+
 def test_a_page_that_takes_another_s_place_stays_where_that_was_scrolled_to(bare: Page) -> None:
     """Else `to_top` can go."""
     before = int(re.findall(r"\d+", bare.get_by_text("line 99").inner_text())[0])
