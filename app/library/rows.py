@@ -113,6 +113,8 @@ def speedup(lane: Summary, *, elsewhere: bool) -> str:
     word = "recorded" if elsewhere else "measured"
     if kind and kind.off_the_clock:
         return f"**{lane.speedup:.2f}×** speedup, a bound: drafting is not counted"
+    if lane.firm is False and not 0.995 <= lane.speedup <= 1.005:
+        word += f", not clearly {'faster' if lane.speedup > 1 else 'slower'}"
     return f"**{lane.speedup:.2f}×** speedup, {word}" + (", lossy rule" if lane.lossy else "")
 
 

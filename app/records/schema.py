@@ -73,6 +73,7 @@ lanes = Table(
     Column("end", String, nullable=False),
     Column("problem", String),  # the first sentence of the trace's audit, if it has any
     Column("trace", LargeBinary, nullable=False),  # its JSON, packed by zlib
+    Column("firm", Boolean),  # None also where it was not asked (summary.py)
 )
 
 course = Table(

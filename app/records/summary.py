@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from math import log
 
 from specdec_core.record.trace import Trace
 
@@ -14,7 +15,8 @@ MAX_LABEL = 200  # characters
 class Summary:
     """One lane: its proposer, its results, and its audit's first finding, if any.
 
-    `speedup` is the plain lane's time per token over this one's, in the same run; None if there is none.
+    `speedup` is the plain lane's time per token over this one's, in the same run; None if there is none. `firm`:
+    whether it is more than the scatter of the rounds' times could bring; None also in runs kept before it was asked.
     """
 
     label: str
@@ -31,6 +33,7 @@ class Summary:
     speedup: float | None
     end: str
     problem: str | None
+    firm: bool | None = None
 
     @property
     def plain(self) -> bool:
@@ -44,12 +47,17 @@ COLUMNS = tuple(field.name for field in fields(Summary))
 def summarize(traces: Sequence[Trace], labels: Sequence[str]) -> Iterator[Summary]:
     """A summary of each lane of one run; the plain lane is the others' baseline, since they were raced together."""
     from app.metrics.numbers import measured_speedup
-    from specdec_core.rules import lossy  # here and not above: both import torch
+    from specdec_core.analysis.diagnosis import scattered
+    from specdec_core.rules import lossy  # here and not above: they import torch
 
     plain = next((trace for trace in traces if _setting(trace, "proposer") == "none"), None)
     for trace, label in zip(traces, labels, strict=True):
         stats, header = trace.stats, trace.header
         baseline = plain if plain is not trace else None
+        speedup = measured_speedup(baseline.stats, stats) if baseline else None
+        firm = None
+        if speedup and baseline:
+            firm = abs(log(speedup)) > log(scattered(baseline.rounds, trace.rounds))
         yield Summary(
             label=label[:MAX_LABEL],
             proposer=_setting(trace, "proposer"),
@@ -62,9 +70,10 @@ def summarize(traces: Sequence[Trace], labels: Sequence[str]) -> Iterator[Summar
             acceptance=stats.acceptance_rate,
             tokens_per_pass=stats.tokens_per_pass,
             tokens_per_second=stats.tokens_per_second,
-            speedup=measured_speedup(baseline.stats, stats) if baseline else None,
+            speedup=speedup,
             end=trace.end,
             problem=next(iter(trace.audit()), None),
+            firm=firm,
         )
 
 

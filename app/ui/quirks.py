@@ -110,8 +110,8 @@ NO_KEYS_WITHOUT_ROOM = (
     "@media (max-width: 1100px) { :--app button kbd { display: none; } }\n"
     "@media (pointer: coarse), (max-width: 640px) { :--app button kbd, :--instructions { display: none; } }\n"
 )
-# A slider takes a finger anywhere on its track, so that scrolling the page sets it and does not scroll. Only the knob takes
-# fingers, from as far around as a finger is wide.
+# A slider takes a finger anywhere on its track, so that scrolling the page sets it and does not scroll. Only the knob
+# takes fingers, from as far around as a finger is wide.
 NO_SWIPES = """
 @media (pointer: coarse) {
   :--slider > [data-rac] { pointer-events: none; touch-action: pan-y !important; }

@@ -206,7 +206,7 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
         width = (ratio - 1.0) * plain_verify / unit
     loops = lane.loops()
     speedup = stats.tokens * unit / stats.decode_s
-    apart = math.exp(NORMAL_95 * math.hypot(*(_scatter(trace.rounds) for trace in (plain, lane))))
+    apart = scattered(plain.rounds, lane.rounds)
     return Diagnosis(
         speedup=speedup,
         low=speedup / apart,
@@ -225,6 +225,11 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
         repeats=loops.remark,
         flattered=loops.flatter(stats.tokens / rounds),
     )
+
+
+def scattered(plain: Sequence[Round], lane: Sequence[Round]) -> float:
+    """The factor by which a speedup's 95 % interval reaches up and down, by the scatter of both lanes' rounds."""
+    return math.exp(NORMAL_95 * math.hypot(*map(_scatter, (plain, lane))))
 
 
 def _scatter(rounds: Sequence[Round]) -> float:

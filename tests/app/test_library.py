@@ -35,6 +35,7 @@ from app.records.summary import Summary, summarize
 from app.running import flow
 from app.ui import presenter
 from app.web import routes
+from specdec_core.analysis.diagnosis import why
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
@@ -270,6 +271,46 @@ def test_a_bound_is_no_measured_speedup_in_the_order(off_the_clock: str) -> None
     assert [found.key for found in order] == ["both", "slow", "bound"]
     some = entry("some", speedup=0.5, tokens_per_pass=1.5)
     assert listing.find([bound, some], "", "any", "tokens-per-pass")[0] is some
+
+
+def test_a_speedup_that_chance_could_bring_is_no_clear_one() -> None:
+    """By the intervals of “Why faster, why slower”, as in the player's headline. Catches: 1.17× in the library of what
+    the run itself called not clearly faster; a doubt about runs that were kept before it was asked."""
+    said = [
+        rows.speedup(entry("x", speedup=speedup, firm=firm).lanes[0], elsewhere=False)
+        for speedup, firm in ((1.17, False), (0.9, False), (1.001, False), (1.17, True), (1.17, None))
+    ]
+    assert said == [
+        "**1.17×** speedup, measured, not clearly faster",
+        "**0.90×** speedup, measured, not clearly slower",
+        "**1.00×** speedup, measured",
+        "**1.17×** speedup, measured",
+        "**1.17×** speedup, measured",
+    ]
+
+
+def test_whether_a_speedup_is_clear_is_kept_with_it() -> None:
+    """Rounds of 10 ms against 30 ms for over three tokens; then every other plain round takes a second. Catches:
+    another test than that of the diagnosis, a baseline that is compared with itself."""
+    from specdec_core import decode
+
+    plain, lane = (
+        decode(scripted_models(), "abc", Settings(proposer=name, max_new_tokens=24))
+        for name in ("none", "draft-model")
+    )
+    for trace, took in ((plain, 0.010), (lane, 0.030)):
+        for row in trace.rounds:
+            row.draft_s, row.verify_s, row.judge_s, row.commit_s = 0.0, took, 0.0, 0.0
+        rate = trace.stats.tokens / took / len(trace.rounds)
+        trace.stats = replace(
+            trace.stats, draft_s=0.0, verify_s=took * len(trace.rounds), other_s=0.0, tokens_per_second=rate
+        )
+    for slow, firm in ((0.010, True), (1.0, False)):
+        for row in plain.rounds[::2]:
+            row.verify_s = slow
+        found = why(plain, lane)
+        assert found is not None and (found.low > 1) is firm
+        assert [one.firm for one in summarize([plain, lane], ["a", "b"])] == [None, firm]
 
 
 def test_only_runs_of_one_prompt_stand_side_by_side_and_never_with_another_s_baseline() -> None:
