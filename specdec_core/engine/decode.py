@@ -312,7 +312,7 @@ class Lane:
                 None if self.past is None else judged.scores,
                 judged.final,
                 draft_ids=proposal.ids,
-                draft_scores=proposal.scores if one_hot else None,
+                draft_scores=proposal.scores if judged.q is None else None,
             )
         )  # fmt: skip
         return self._step(row)

@@ -43,7 +43,7 @@ class RawRound:
     rows: dict[int, int] | None = None
     draft_ids: Tensor | None = None  # (k,), the tokens of `draft_logits`' columns; None: all V
     draft_scores: Tensor | None = (
-        None  # (m, k), `draft_logits` after penalties, where q is one-hot; None: without any
+        None  # (m, k), `draft_logits` after penalties, where guesses are fixed; None: without any
     )
 
     def told_of(self) -> list[int]:
@@ -85,8 +85,8 @@ def describe(
     # of all rounds in which anything was drafted, or of none
     guessed = [raw.draft_scores for raw in batch if raw.draft_scores is not None]
     after = _After(
-        # where p is not one-hot, it has the penalties
-        None if penalised is None or batch[0].p is not None else Probs(penalised),
+        # where guesses were drawn, p and q have the penalties
+        None if penalised is None or any(raw.q is not None for raw in batch) else Probs(penalised),
         Probs(torch.cat(guessed), None, ids) if guessed else None,
     )
     heads = _Heads(batch, target_described, draft_described, after)

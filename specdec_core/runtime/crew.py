@@ -9,15 +9,13 @@ number of threads: no operation splits a sum between them.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import cache
 
 SLOW = 1.6  # passes this many times as long as the fastest are a crowd's; half the threads rarely take longer
 WEIGHT = 0.25  # of the newest pass in the running mean: one pass three times as long is not yet a crowd
 KEPT = 8  # passes with half of them that are remembered
 TRIED = 4  # passes with all threads that decide whether the crowd has gone
-SHORTEST, LONGEST = 1.0, 8.0  # seconds until that is tried; twice as long after each failure
+SHORTEST, LONGEST = 1.0, 8.0  # seconds of passes until that is tried; twice as long after each failure
 
 
 class Crew:
@@ -26,19 +24,18 @@ class Crew:
     Args:
         most: all threads.
         computing: whether a CPU computes the passes; else all threads stay.
-        now: a clock in seconds.
 
     Attributes:
         count: the threads that compute the next pass.
     """
 
-    def __init__(self, most: int, computing: bool = True, now: Callable[[], float] = time.monotonic) -> None:
-        self.most, self.choosing, self.now = most, computing and most > 1, now
+    def __init__(self, most: int, computing: bool = True) -> None:
+        self.most, self.choosing = most, computing and most > 1
         self.count = most
         self._fastest: dict[int, float] = {}  # seconds of a pass over so many tokens, with all threads
         self._mean = 1.0  # of durations against the fastest
         self._rest = SHORTEST
-        self._until = 0.0  # when all threads are tried again
+        self._left = 0.0  # seconds of passes until all threads are tried again
         self._few: list[float] = []  # durations against the fastest, with half the threads
         self._trial: list[tuple[int, float]] | None = None  # widths and seconds of the passes that are tried
 
@@ -50,7 +47,8 @@ class Crew:
         if self.count < self.most:
             if known is not None:
                 self._few = [*self._few[1 - KEPT :], seconds / known]
-            if self.now() >= self._until:
+            self._left -= seconds  # not the time between runs: each would begin with a trial
+            if self._left <= 0:
                 self.count, self._trial, self._mean = self.most, [] if self._few else None, 1.0
         elif self._trial is not None and known is not None:
             self._trial.append((width, seconds))
@@ -79,7 +77,7 @@ class Crew:
 
     def _halve(self) -> None:
         self.count = max(1, self.most // 2)
-        self._until = self.now() + self._rest
+        self._left = self._rest
 
 
 @cache

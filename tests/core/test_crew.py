@@ -14,7 +14,7 @@ class Machine:
 
     def __init__(self, most: int = 2) -> None:
         self.time, self.crowd, self.few = 0.0, 1.0, 1.4
-        self.crew = Crew(most, now=lambda: self.time)
+        self.crew = Crew(most)
 
     def run(self, seconds: float, widths: tuple[int, ...] = (1,)) -> float:
         """Passes for so long; the share of them with all threads."""

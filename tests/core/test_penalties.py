@@ -524,15 +524,23 @@ def _processed(text: list[int], logits: Tensor, asked: dict[str, Any]) -> Tensor
     return past.next(logits)
 
 
+FIXED = ["eagle", "eagle3", "mtp", "medusa"]  # draw no guesses at any temperature
+
+
 @pytest.mark.parametrize(
-    "proposer", ["draft-model", "eagle", "eagle3", "mtp", "medusa", "oracle", "early-exit"]
+    ("proposer", "temperature"),
+    [
+        *((proposer, 0.0) for proposer in ("draft-model", "oracle", "early-exit", *FIXED)),
+        *((proposer, 1.0) for proposer in FIXED),
+    ],
 )
-def test_what_a_penalised_draft_took_its_guesses_from_is_kept(proposer: str) -> None:
+def test_what_a_penalised_draft_took_its_guesses_from_is_kept(proposer: str, temperature: float) -> None:
     """Of a place's guesses the most likely one after penalties is the draft's first. Catches: rows of another place, or
-    logits before the penalty."""
-    trace = sd.decode(
-        whole("llama"), PROMPTS[0], sd.Settings(proposer=proposer, max_new_tokens=LENGTH, **SETS[0])
+    logits before the penalty; above temperature 0 a q from before it beside a p from after it."""
+    settings = sd.Settings(
+        proposer=proposer, max_new_tokens=LENGTH, **{**SETS[0], "temperature": temperature}
     )
+    trace = sd.decode(whole("llama"), PROMPTS[0], settings)
     kept = moved = 0
     for row in trace.rounds:
         pruned = [node for node, verdict in enumerate(row.nodes.verdict) if verdict == "pruned"]
@@ -552,6 +560,8 @@ def test_what_a_penalised_draft_took_its_guesses_from_is_kept(proposer: str) -> 
             )
             assert row.nodes.token[children[0]] == after.id[0]
             assert row.nodes.penalised_q[children[0]] == pytest.approx(after.prob[0], abs=1e-6)
+            if temperature == 1.0 and row.nodes.p is not None:
+                assert row.nodes.penalised_p[children[0]] == pytest.approx(row.nodes.p[children[0]], abs=1e-6)
             kept += 1
             moved += after.prob[0] != position.model_q.prob[0]
     assert kept and moved
