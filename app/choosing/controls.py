@@ -17,6 +17,7 @@ from app.ui.state import State, state
 from app.ui.widgets import number, pick
 from specdec_core.engine.check import remark as remark_on
 from specdec_core.errors import ModelError, PromptError, SpecdecError
+from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models.generation import OFF
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
@@ -49,6 +50,22 @@ def rule_title(name: str) -> str:
     """A rule's title, with "lossy" first where it applies."""
     rule = RULES[name]
     return rule.title if rule.lossless else f"lossy: {rule.title}"
+
+
+def length_titles(tree: bool) -> dict[str, str]:
+    """The length policies' titles, for a proposer of trees or of chains."""
+    titles = {name: policy.title for name, policy in LENGTH_POLICIES.items()}
+    return titles | ({USUAL.length_policy: "The tree as proposed"} if tree else {})
+
+
+def length_words(name: str, tree: bool) -> str:
+    """What a length policy does, as Markdown."""
+    if tree and name == USUAL.length_policy:
+        return (
+            "This proposer guesses a tree, whose size is one of its own settings. The other choices grow it less deep "
+            "or leave out guesses that are unlikely to pay, where the proposer allows it."
+        )
+    return plain(LENGTH_POLICIES[name].summary)
 
 
 def essentials(missing: Mapping[str, str | None]) -> None:
@@ -213,7 +230,7 @@ def earlier(shown: Request) -> str | None:
 
 def recorded(prompt: str, lane: Settings) -> str:
     """The line above a recorded example that differs from what was asked for."""
-    return f"Recorded example: {label(lane)}, at temperature {lane.temperature:g}, on “{start(prompt)}”"
+    return f"Recorded at temperature {lane.temperature:g}, on “{start(prompt)}”: {label(lane)}"
 
 
 def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:

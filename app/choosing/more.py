@@ -12,7 +12,7 @@ from app.text import plain
 from app.ui import quirks
 from app.ui.glossary import define
 from app.ui.state import State, state
-from app.ui.widgets import number, pick
+from app.ui.widgets import number, pick, switch
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
@@ -91,29 +91,20 @@ def _unsuited(rule: Any, kind: Any) -> bool:
 def _lengths(kind: Any) -> Any:
     """Returns the placeholder for a remark that depends on all settings."""
     tree = "tree" in (controls.drafts(kind) or "")
-    titles = {name: policy.title for name, policy in LENGTH_POLICIES.items()}
-    if tree:
-        titles[controls.USUAL.length_policy] = "The tree as proposed"
-    policy = LENGTH_POLICIES[
-        pick("How far to guess", titles, State.length.key, define("Length policy", "Draft length γ"))
-    ]
-    st.caption(
-        "This proposer guesses a tree, whose size is one of its own settings. The other choices grow it less "
-        "deep or leave out guesses that are unlikely to pay, where the proposer allows it."
-        if tree and policy.name == controls.USUAL.length_policy
-        else plain(policy.summary)
-    )
+    titles, help_words = controls.length_titles(tree), define("Length policy", "Draft length γ")
+    policy = LENGTH_POLICIES[pick("How far to guess", titles, State.length.key, help_words)]
+    st.caption(controls.length_words(policy.name, tree))
     options.draw("l", policy)
     remark = st.container()
     words = (
         "Starts guessing the next round while the target still checks this one; a wrong start is thrown away."
     )
-    st.toggle(
+    switch(
         "Guess while the target checks",
+        words if kind.can_overlap else f"{words}\n\n{plain(kind.title)} cannot do this.",
         key=State.overlap.key,
         bind="query-params",
         disabled=not kind.can_overlap,
-        help=words if kind.can_overlap else f"{words}\n\n{plain(kind.title)} cannot do this.",
     )
     number(
         "number",
@@ -139,14 +130,14 @@ def text_settings(models: Family | None) -> None:
     )
     # A link may request the template before its models are loaded; without a template the prompt is sent unchanged.
     if models.card.chat_template if models else model_picker.choice().target is not None:
-        wrap = st.toggle(
+        wrap = switch(
             "Use the chat template",
+            "This model was trained on conversations; the template wraps the prompt as a user's message. Without it "
+            "the model continues the text.",
             value=True,
             key=State.chat.key,
             bind="query-params",
             persist_state="session",
-            help="This model was trained on conversations; the template wraps the prompt as a user's message. Without "
-            "it the model continues the text.",
         )
         st.text_input(
             "System line",
@@ -219,15 +210,15 @@ def sampling_settings(models: Family | None) -> None:
 
 def _generation(models: Family | None) -> None:
     """Whether to follow the model's generation config, and its values for the loaded models."""
-    st.toggle(
+    switch(
         "Use the model's usual settings",
-        value=True,
-        key=State.generation.key,
-        bind="query-params",
-        help="A small model repeats itself at temperature 0, so a light repetition penalty is usual for it here, "
+        "A small model repeats itself at temperature 0, so a light repetition penalty is usual for it here, "
         "but for the examples of code, rewriting and summaries. A model's authors can set a repetition penalty, "
         "min-p or no repeated sequences in its generation_config.json. With this on, both are used where the "
         "settings above are off; with this off, only the settings above are used.",
+        value=True,
+        key=State.generation.key,
+        bind="query-params",
     )
     if models is not None:
         for said in models.card.generation.remarks(Settings(**controls.decided())):

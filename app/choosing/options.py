@@ -9,6 +9,7 @@ import streamlit as st
 
 from app.lanes import links
 from app.text import plain
+from app.ui.widgets import switch
 from specdec_core.options import OptionField, fields
 
 from .lane_state import begins, left_out, option_key, shown
@@ -34,7 +35,7 @@ def draw(prefix: str, kind: Any, form: str = "") -> None:
 def _widget(field: OptionField, key: str) -> None:
     common: dict[str, Any] = {"key": key, "help": plain(field.help) or None, "persist_state": "page"}
     if field.kind == "switch":
-        st.toggle(field.title, **common)
+        switch(field.title, common.pop("help"), **common)
     elif field.kind == "choice":
         st.selectbox(field.title, field.choices, format_func=_worded, **common)
     elif field.kind == "list":

@@ -53,9 +53,10 @@ def draw(missing: Mapping[str, str | None]) -> None:
                 "Guesses per round, γ", int(gamma.low), int(gamma.high), key=lane_state.key("gamma", name),
                 disabled=not uses_length, help=define("Draft length γ"), persist_state="page",
             )  # fmt: skip
-            titles = {key: policy.title for key, policy in LENGTH_POLICIES.items()}
+            tree = core.guesses_tree(lane_state.read(name, lane))
+            titles = controls.length_titles(tree)
             policy = LENGTH_POLICIES[_pick(name, "length", "How far to guess", titles, "Length policy")]
-            st.caption(plain(policy.summary))
+            st.caption(controls.length_words(policy.name, tree))
             _options(name, "l", policy, lane)
             st.toggle(
                 "Guess while the target checks", key=lane_state.key("overlap", name),

@@ -177,7 +177,7 @@ def _prompts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
 def _what_if(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     from . import whatif_view
 
-    whatif_view.show(traces, [shown.request.labels[number] for number in numbers])
+    whatif_view.show(traces, [shown.request.short[number] for number in numbers])
 
 
 def _take_along(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:

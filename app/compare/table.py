@@ -218,7 +218,7 @@ def _speedup(
     if found:
         value |= {"low": min(found), "high": max(found)}
         notes = (
-            [f"{min(found):.2f} to {max(found):.2f} in {len(found)} repeats"]
+            [f"mean of {len(found)} repeats: lowest {min(found):.2f}, highest {max(found):.2f}"]
             if len(found) > 1
             else ["one repeat"]
         )

@@ -12,6 +12,7 @@ from app.decoding.api import Family
 from app.decoding.run import Run
 from app.export import button
 from app.text import plain
+from specdec_core.analysis.advice import ineligible
 from specdec_core.analysis.memory import Line
 from specdec_core.chat import Chat
 from specdec_core.models.generation import OFF
@@ -59,8 +60,13 @@ def show(
             )
     st.markdown("**A lane's settings in other programs**")
     options = list(range(len(numbers)))
-    best = repeats.recommendation(run)
-    wished = numbers.index(best.best) if best and best.best in numbers else len(numbers) - 1
+    best, out = repeats.recommendation(run), ineligible(run.request.lanes)
+    fastest = max(
+        (at for at in options if numbers[at] and numbers[at] not in out),
+        key=lambda at: traces[at].stats.tokens_per_second or 0.0,
+        default=len(numbers) - 1,
+    )
+    wished = numbers.index(best.best) if best and best.best in numbers else fastest
     at = st.selectbox("Lane", options, index=wished, format_func=labels.__getitem__, key="portable_lane")
     _elsewhere(traces[at].header, lanes[at], services.shelf().ready(run.request.choice))
 

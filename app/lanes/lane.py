@@ -298,12 +298,20 @@ def to_address(lanes: Iterable[Lane], usual: Sequence[Lane] = DEFAULT) -> list[s
 
 def uses_length(lane: Lane) -> bool:
     """Whether γ applies to the lane's proposer."""
-    kind = PROPOSERS[lane.proposer]
+    return _drafts(lane) == "chain" and "length" in PROPOSERS[lane.proposer].uses
+
+
+def guesses_tree(lane: Lane) -> bool:
+    """Whether the lane's proposer guesses trees, whose size is its own setting."""
+    return "tree" in _drafts(lane)
+
+
+def _drafts(lane: Lane) -> str:
+    """What the lane's proposer drafts; nothing where its options are none."""
     try:
-        chain = kind.drafts(Settings(proposer=lane.proposer, options=dict(lane.options))) == "chain"
+        return PROPOSERS[lane.proposer].drafts(Settings(proposer=lane.proposer, options=dict(lane.options)))
     except SettingsError:
-        return False
-    return bool(chain and "length" in kind.uses)
+        return ""
 
 
 def _number(value: float) -> str:

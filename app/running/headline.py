@@ -133,7 +133,7 @@ def show(run: Run) -> None:
                 f"{numbers.passes_saved(stats)} of {stats.tokens}",
                 "Plain decoding needs one target pass for every token; this is how many passes the lane saved. "
                 + define("Target pass"),
-                f"measured · {count(stats.target_passes, 'pass')} instead of {stats.tokens}",
+                f"measured · {count(stats.target_passes, 'pass')} for {count(stats.tokens, 'token')}",
                 repeats,
             ),
         ]

@@ -16,6 +16,7 @@ from app.records.store import Full
 from app.ui import presenter, quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
+from app.ui.widgets import switch
 
 from . import held as tools
 
@@ -52,8 +53,8 @@ def draw(page: str) -> None:
         default=list(USUAL[page]),
         key=f"hide_parts_{page}",
     )
-    present = st.toggle(
-        "As a presentation", key=f"link_presents_{page}", help="Opens only the player, in large type."
+    present = switch(
+        "As a presentation", "Opens only the player, in large type.", key=f"link_presents_{page}"
     )
     own = _own()
     if own:

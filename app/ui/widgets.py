@@ -47,6 +47,18 @@ def pick(
     return picked
 
 
+def switch(label: str, words: str | None, **more: Any) -> bool:
+    """A switch with its help beside it: Streamlit's own is inside the label, so that a tap on it flips the switch.
+
+    `words` are the help; `more` is passed to the toggle.
+    """
+    with st.container(horizontal=True, gap="xxsmall", vertical_alignment="center"):
+        on: bool = st.toggle(label, width="content", **more)
+        if words:
+            st.markdown("", help=words, width="content")
+    return on
+
+
 def number(
     kind: str, label: str, setting: links.Number, step: float, words: str, *, disabled: bool = False
 ) -> None:

@@ -43,8 +43,7 @@ class Branching(Proposer):
     )
     priced = "draft"
     priced_words = (
-        "Each draft pass costs what the profile gives for its draft model, over as many tokens as the record "
-        "shows expanded at that depth."
+        "A draft pass costs what the profile gives for its draft model. Each level is as wide as recorded."
     )
     needs = ("draft",)
     can_overlap = True

@@ -20,8 +20,8 @@ class Eagle(StateTree):
         "targets, whose passes are hardly more expensive than its own."
     )
     priced_words = (
-        "An EAGLE pass costs the share of a target pass, over as many tokens as the record shows expanded at that "
-        "depth, that its head's parameters and the output matrix have in those that the target reads."
+        "A pass of the EAGLE head is priced by size: the parameters that it reads, its own and the output matrix, "
+        "against those that a target pass reads. Each level is as wide as in the record."
     )
     needs = ("states", "eagle")
 

@@ -19,8 +19,8 @@ class Eagle3(StateTree):
         "own, and when the text needs tokens that its smaller vocabulary lacks."
     )
     priced_words = (
-        "An EAGLE-3 pass costs the share of a target pass, over as many tokens as the record shows expanded at that "
-        "depth, that its head's parameters and the output matrix have in those that the target reads."
+        "A pass of the EAGLE-3 head is priced by size: the parameters that it reads, its own and the output matrix, "
+        "against those that a target pass reads. Each level is as wide as in the record."
     )
     needs = ("states", "eagle3")
 

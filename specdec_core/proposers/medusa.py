@@ -43,8 +43,8 @@ class Medusa(Proposer):
     )
     priced = "heads"
     priced_words = (
-        "One Medusa pass costs the share of a target pass over one token that its heads' parameters, and the "
-        "output matrix once, have in those that the target reads."
+        "A pass of the Medusa heads is priced by size: the parameters of all heads, and the output matrix once, "
+        "against those that a target pass over one token reads."
     )
     widens = False
     needs = ("states", "medusa")

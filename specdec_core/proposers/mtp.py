@@ -21,9 +21,9 @@ class Mtp(StateTree):
         "later ones guess badly, since every token of the text passes through all of them."
     )
     priced_words = (
-        "A pass costs the share of a target pass, over as many tokens as the record shows expanded at that depth, that "
-        "all modules' parameters and the output matrix have in those that the target reads; levels that "
-        "only later modules read are priced too high."
+        "A pass of the modules is priced by size: the parameters of all modules and the output matrix, against those "
+        "that a target pass reads; levels that only later modules read are priced too high. Each level is as wide as "
+        "in the record."
     )
     needs = ("states", "mtp")
 

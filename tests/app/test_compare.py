@@ -497,7 +497,7 @@ def test_repeats_bring_a_spread_and_advice(fresh: Runs, monkeypatch: pytest.Monk
     assert not at.exception
     assert [row.error for row in job.rows] == [None] * 21
     shown = next(element.proto.body for element in at.get("html") if "sd-table" in element.proto.body)
-    assert "in 7 repeats" in shown
+    assert "mean of 7 repeats: lowest" in shown
     assert "nothing about other prompts" in words(at).replace("\\", "")
     press(at, "go")  # another run: the repeats were not of it
     assert "repeats" not in at.query_params

@@ -55,7 +55,9 @@ def test_repeats_give_the_speedup_its_spread(traces: list[Trace]) -> None:
         "repeats": 3,
         "race": race,
     }
-    assert row.cells[1].text == "2.88×" and row.cells[1].note.startswith("2.00 to 4.00 in 3 repeats")
+    assert row.cells[1].text == "2.88×" and row.cells[1].note.startswith(
+        "mean of 3 repeats: lowest 2.00, highest 4.00"
+    )
     assert "one run" in row.cells[2].note
     kept = [0, 2]  # lane 1 left no trace: its repeats are not lane 2's
     row = table([traces[at] for at in kept], [LANES[at] for at in kept], cells, (), kept)[0]

@@ -128,7 +128,7 @@ def test_lines_of_a_folded_tree_or_chain_are_explained(page: Page, server: Serve
     for parents in ([-1, 0, 1, 2], EAGLE[0]):
         opened(page, server, tree(parents, ["accepted", "accepted", "accepted", "unreached"]))
         expect(lines).to_be_visible()
-        expect(lines).to_have_text("Read it line by line.")
+        expect(lines).to_have_text("It goes on in the line below.")
         assert page.evaluate(INSIDE, [".note-lines"]) == [True]
     page.set_viewport_size({"width": 1440, "height": 900})
     opened(page, server, tree(*EAGLE))

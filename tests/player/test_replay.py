@@ -805,7 +805,7 @@ def test_a_token_that_a_later_one_took_along_is_not_called_rejected(page: Page, 
     )
     assert "rejected." not in said
     said = odds_text(page, server, record, 1)
-    assert "is below the threshold 1.000: accepted." in said and "min(1, p/q)" not in said
+    assert "is below the threshold 1: accepted." in said and "min(1, p/q)" not in said
     nodes["verdict"] = ["rejected", "unreached", "unreached"]
     record["rounds"][0]["positions"] = record["rounds"][0]["positions"][:1]
     assert "Its coin failed" in odds_text(page, server, record, 1)

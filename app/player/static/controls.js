@@ -56,9 +56,10 @@ export function createControls(on) {
   let here = "";
   return {
     root,
-    /** @param {string} text why the cursor is where it is, until it moves */
-    hint(text) {
+    /** @param {string} text where the cursor is, until it moves @param {string} why */
+    hint(text, why) {
       setText(pace, text);
+      pace.title = why;
       hinted = here;
     },
     /**
@@ -71,6 +72,7 @@ export function createControls(on) {
       here = `${view.lead} ${stop}`;
       if (hinted && hinted !== here) {
         setText(pace, "");
+        pace.title = "";
         hinted = "";
       }
       if (slider.max !== String(last)) slider.max = String(last);

@@ -69,7 +69,7 @@ export function lendKeys(box, keys, before) {
     if (!LENT.has(event.key)) return;
     const target = elementOf(event);
     const ground = target.matches("body, main") && target.scrollWidth <= target.clientWidth; // otherwise they scroll it
-    const button = event.key !== " " && target.matches("button:not([role], [aria-haspopup])") && !target.closest(CHOICE);
+    const button = event.key !== " " && target.matches("button:not([role], [aria-haspopup]), button:not([role])[aria-haspopup=dialog]") && !target.closest(CHOICE);
     if (!(ground || button) || event.shiftKey || page.querySelector("dialog[open], [role=dialog]")) return;
     const { top, bottom, height } = box.getBoundingClientRect();
     if (height <= 0 || bottom <= 0 || top >= innerHeight) return; // do not move what is out of sight

@@ -7,6 +7,7 @@ import { flat, MARK } from "./text.js";
 import { O } from "./text_odds.js";
 
 const WIDE = 0.14; // of the ruler; narrower zones have no label
+const SIGN = 0.05; // or no sign
 const NAMED = 0.09;
 const GROW = 1000; // grown by less than 1 in all, parts do not share out everything
 
@@ -32,13 +33,15 @@ function needle(u) {
  * @returns {HTMLElement}
  */
 export function coinRuler(u, threshold) {
+  const stays = Math.min(Math.max(threshold, 0), 1);
+  const named = (u < stays ? stays : 1 - stays) >= WIDE; // one name alone, of the other zone, would be read as the verdict
   /** @param {string} name @param {number} size @param {string} mark @param {string} word */
   const zone = (name, size, mark, word) => {
-    const part = el("span", { class: name }, size >= WIDE ? el("span", { class: "zone-word" }, mark, el("span", { class: "zone-name" }, ` ${word}`)) : null);
+    const words = [mark, named ? el("span", { class: "zone-name" }, ` ${word}`) : null];
+    const part = el("span", { class: name }, size >= (named ? WIDE : SIGN) ? el("span", { class: "zone-word" }, ...words) : null);
     part.style.inlineSize = percent(size);
     return part;
   };
-  const stays = Math.min(Math.max(threshold, 0), 1);
   return el("div", { class: "axis", "aria-hidden": "true" }, zone("pass", stays, MARK.accepted, O.stays), zone("fail", 1 - stays, MARK.rejected, O.goes), needle(u));
 }
 

@@ -237,7 +237,7 @@ export function mount(root, first, api = {}) {
     const lead = wanted.lead ?? (wanted.stop === null ? fastest(lanes) : null);
     const opened = wanted.stop === null && !moving ? tellingStop(lanes[leader(lanes, lead)], data.least) : null;
     move(wantedAt(lanes, { ...wanted, lead, stop: wanted.stop ?? (moving ? 0 : (opened ?? Infinity)) }));
-    if (opened !== null && opened < lastStop(lanes, cursor.lead)) screen.hint(T.opened(toldBy(lanes[leader(lanes, lead)].rounds[opened - 1])));
+    if (opened !== null && opened < lastStop(lanes, cursor.lead)) screen.hint(T.opened(toldBy(lanes[leader(lanes, lead)].rounds[opened - 1])), T.openedWhy);
     if (opened !== null || data.provenance === "measured") screen.whole(visible(lanes, whole(cursor, Infinity), data.least).lanes.map((lane) => lane.speedup));
     reporter.forget();
     slow = moving && isNew();

@@ -262,7 +262,7 @@ function spot(hang, round, upper) {
   const word = flat(first.text).trim() || "◌";
   below.append(el("span", { class: "prop rejected", "data-node": first.node, role: "button", tabindex: -1, "aria-label": words, title: words }, el("span", { class: "gone" }, word)));
   const named = others.slice(0, NAMED).map(({ text }) => quote(text)).join(", ");
-  if (others.length) below.append(el("span", { class: "more", title: `${T.unshown(others.length)}: ${named}` }, T.more(others.length)));
+  if (others.length) below.append(el("span", { class: "more", title: T.unshown(others.length, named) }, T.more(others.length)));
   const whole = el("span", { class: upper ? "spot" : "spot bare" }, upper ?? el("span", { class: "post" }), below);
   whole.style.setProperty("--words", String(Math.min(WORDS_WIDE, word.length + 1) + (others.length ? 3 : 0)));
   return whole;

@@ -101,6 +101,7 @@ export function createScore() {
       setText(words, ratio !== null && repeated ? T.repeating(bounded, repeated, tokens) : bounded);
       setNote(whole, inAll());
       const equal = over && sameText(lanes) ? T.sameText : "";
+      origin.title = equal && T.sameTextMeans;
       setText(origin, [T.provenance[data.provenance], data.provenance_note, equal].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn([...(view?.lanes ?? []).flatMap((lane) => lane.rounds), ...(view?.current ? [view.current] : [])]);

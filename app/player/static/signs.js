@@ -19,7 +19,7 @@ export function flat(text) {
 export function prob(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "—";
   if (value > 0 && value < 0.0005) return "< 0.001";
-  if (value < 1 && value >= 0.9995) return "> 0.999";
+  if (value >= 0.9995) return value < 1 ? "> 0.999" : "1"; // exactly: nothing else can be
   return value.toFixed(3);
 }
 

@@ -88,7 +88,7 @@ export const T = {
   moreGuesses: (/** @type {number} */ n) => `${count(n, "more guess")} in the tree`,
   chip: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ round) => `${quote(text)}, ${verdict}, round ${round}`,
   more: (/** @type {number} */ n) => `+${n}`,
-  unshown: (/** @type {number} */ n) => count(n, "proposal"),
+  unshown: (/** @type {number} */ n, /** @type {string} */ words) => `${n === 1 ? "Another guess" : `${n} other guesses`} for this place, rejected too: ${words}`,
   /** @type {Record<string, string|undefined>} */
   ends: { length: "length limit", eos: "end of text", stop: "stop text", cancelled: "stopped" },
   waiting: "waiting for the first token",
@@ -124,9 +124,11 @@ export const T = {
   atPrompt: "The prompt, before round 1",
   opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
     const seen = kept === null ? count(tokens, "token") : kept ? `${kept} kept, then a rejection` : "a rejection";
-    return `A telling round: ${seen}. Press End to see all.`;
+    return `A telling round: ${seen}. ⏭ or End shows all.`;
   },
+  openedWhy: "Chosen from this run to begin with: of chains the most guesses kept before a rejection, otherwise the most tokens from one pass.",
   sameText: "same text",
+  sameTextMeans: "All lanes wrote the same tokens.",
   inAll: (/** @type {number} */ ratio, /** @type {boolean} */ noisy = false) => `${T.times(ratio)} in all${noisy ? ": noise" : ""}`,
   atEnd: "The end: every lane has finished",
   stoppedEnd: "The end: the run was stopped",
@@ -157,7 +159,8 @@ export const T = {
   signs: [
     ["␣ ⏎ ⇥", "a space, a line break, a tab"],
     ["⟨0xF0⟩ ◌", "a byte, a part of a character"],
-    ["∎", "the end of the text: the target's end token, whose name is spelled out elsewhere"],
+    ["∎", "the end of the text: the target's end token; the tree shows its name, such as <|im_end|>"],
+    ["+1 +2", "so many further guesses for the place: in the text rejected as well, in the round under way still to be judged"],
     ["shaded", "the tokens of the round that is shown"],
     ["framed", "the token whose odds are shown"],
     ["ringed", "the token under the pointer, in every view"],

@@ -68,7 +68,7 @@ export const O = {
   sure: "How sure the models were",
   judge: "What was compared",
   used: "What was used", // where there was no guess to compare
-  sureMeans: (/** @type {boolean} */ after) => `The models' own probabilities, at temperature 1${after ? ", after the penalty for repetition" : ""}`,
+  sureMeans: (/** @type {boolean} */ penalised, /** @type {boolean} */ before) => `The models' own probabilities, at temperature 1${penalised ? `, ${before ? "before" : "after"} the penalty for repetition` : ""}`,
   judgeMeans: "What the rule saw: the probabilities after temperature, penalties and cut-offs",
   views: "Which probabilities",
   target: "target's p",
@@ -136,7 +136,7 @@ export const O = {
   othersIs: "“All others”: Σ min(p, q) of the record, minus what the named tokens share.",
   atMost: "“<” and a faded bar: the record has only a bound for this probability, and that part may be shared or not.",
   oneHot: (/** @type {boolean} */ guessed, /** @type {boolean} */ sure) => `At temperature 0 the rule sees p = 1 for the target's most likely token${guessed ? ", and q = 1 for a guess" : ""}.${sure ? " How sure the models were is in the other view." : ""}`,
-  modelsOnly: (/** @type {boolean} */ guessed, /** @type {boolean} */ after) => `These are the models' own probabilities (temperature 1${after ? ", after the penalty for repetition" : ""}). ${guessed ? "The rule compares" : "The target chooses from"} the distributions of the other view.`,
+  modelsOnly: (/** @type {boolean} */ guessed, /** @type {boolean} */ penalised, /** @type {boolean} */ before) => `These are the models' own probabilities (temperature 1${penalised ? `, ${before ? "before" : "after"} the penalty for repetition` : ""}). ${guessed ? "The rule compares" : "The target chooses from"} the distributions of the other view.`,
   modelless: "This proposal came without a model, so there is no q to show.",
   everything: "all others",
   among: "among the others",

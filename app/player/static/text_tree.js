@@ -38,7 +38,7 @@ export const W = {
   },
   rootMark: "last token",
   rootIs: "last token of the text so far",
-  inLines: "Read it line by line.",
+  inLines: "It goes on in the line below.",
   node: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ depth, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (/** @type {string} */ text, /** @type {string} */ source, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${source}, after ${parent}${facts ? `; ${facts}` : ""}`,
   ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice, given the tokens to its left" : `rank ${rank} for the target here`),

@@ -36,7 +36,7 @@ export const W = {
   },
   rootMark: "letztes Token",
   rootIs: "bisher letztes Token",
-  inLines: "Zeile für Zeile lesen.",
+  inLines: "Weiter in der Zeile darunter.",
   node: (text, verdict, depth, parent, facts) => `${text}, ${verdict}, Ebene ${depth} nach ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (text, source, parent, facts) => `${text}, ${source}, nach ${parent}${facts ? `; ${facts}` : ""}`,
   ranked: (rank) => (rank === 1 ? "die erste Wahl des Zielmodells, gegeben die Tokens links davon" : `hier Rang ${rank} beim Zielmodell`),
