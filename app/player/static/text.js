@@ -124,7 +124,7 @@ export const T = {
   atPrompt: "The prompt, before round 1",
   opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
     const seen = kept === null ? count(tokens, "token") : kept ? `${kept} kept, then a rejection` : "a rejection";
-    return `A telling round: ${seen}. ⏭ or End shows all.`;
+    return `A telling round: ${seen}. End or the last button shows all.`;
   },
   openedWhy: "Chosen from this run to begin with: of chains the most guesses kept before a rejection, otherwise the most tokens from one pass.",
   sameText: "same text",
