@@ -348,7 +348,12 @@ def test_the_curves_are_the_profiles_and_lie_between_the_two_beliefs() -> None:
     for line in lines:
         assert all(1.0 <= line.ratios[n] <= n for n in width_curve.WIDTHS)
     chart = width_curve.chart(lines, 8, WORDS)
-    assert [len(trace.x) for trace in chart.figure.data] == [len(width_curve.WIDTHS)] * 4
+    beliefs, curves = chart.figure.data[:2], chart.figure.data[2:]
+    assert all(tuple(trace.x) == width_curve.WIDTHS for trace in beliefs) and len(curves) == 2
+    # A mark is a measurement: there are none between them, nor beyond the last. A modelled line has them all over.
+    marked = [[n for n, size in zip(line.x, line.marker.size, strict=True) if size] for line in curves]
+    assert marked == [[1, 2, 3, 5, 9, 17, 33, 65], list(width_curve.WIDTHS)]
+    assert list(curves[0].x) == sorted(curves[0].x)
     assert "recorded" in chart.provenance and "modelled" in chart.provenance
     # Where nothing was measured the line is not a measurement, and says so.
     assert "1, 2, 3, 5, 9, 17, 33, 65; straight" in chart.provenance and "n =" not in lines[1].provenance

@@ -61,11 +61,12 @@ class With(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A machine's curve: its name, its source, T(n)/T(1) by n."""
+    """A machine's curve: its name, its source, T(n)/T(1) by n, and the n that were measured, if any were."""
 
     name: str
     provenance: str
     ratios: Mapping[int, float]
+    measured: Sequence[int] = ()
 
 
 def draw(given: With, at: Place) -> None:
@@ -118,11 +119,17 @@ def recorded(given: With, words: Words) -> list[Line]:
     for machine, name in given.machines.items():
         found = profile(machine)
         costs = found.costs()
-        source = origin(found, words)
+        source, widths = origin(found, words), tuple[int, ...]()
         if isinstance(found, Recorded):
-            source = between(source, min(found.curves, key=lambda curve: curve.context).widths, words)
-        lines.append(Line(name, source, {width: costs.ratio(width) for width in WIDTHS}))
+            widths = tuple(min(found.curves, key=lambda curve: curve.context).widths)
+            source = between(source, widths, words)
+        lines.append(Line(name, source, {width: costs.ratio(width) for width in shown(widths)}, widths))
     return lines
+
+
+def shown(measured: Sequence[int]) -> list[int]:
+    """The widths of a line: the slider's, and those that were measured."""
+    return sorted({*WIDTHS, *(width for width in measured if width <= WIDTHS[-1])})
 
 
 def between(source: str, widths: Sequence[int], words: Words) -> str:
@@ -138,7 +145,8 @@ def measured(found: measuring.Measuring, words: Words) -> list[Line]:
     curve = found.curve
     source = words("width-curve.here", model=curve.model, machine=curve.machine, time=curve.date[11:16])
     source, first = between(source, curve.widths, words), curve.at(1)
-    return [Line(words("width-curve.this"), source, {width: curve.at(width) / first for width in WIDTHS})]
+    ratios = {width: curve.at(width) / first for width in shown(curve.widths)}
+    return [Line(words("width-curve.this"), source, ratios, tuple(curve.widths))]
 
 
 def table(lines: list[Line], tokens: int, words: Words) -> str:
@@ -187,7 +195,11 @@ def chart(lines: list[Line], tokens: int, words: Words) -> Chart:
             name=line.name,
             mode="lines+markers",
             line={"color": style.colour, "width": 3, "dash": style.dash},
-            marker={"symbol": style.symbol, "size": 8},
+            # where a curve was measured, or all over a modelled one
+            marker={
+                "symbol": style.symbol,
+                "size": [8 if width in (line.measured or line.ratios) else 0 for width in line.ratios],
+            },
             hovertemplate="n = %{x}: %{y:.2f}×<extra>" + escape(line.name) + "</extra>",
         )
     figure.add_vline(x=tokens, line={"color": PURPLE, "width": 2, "dash": "solid"})
