@@ -9,6 +9,7 @@ number of threads: no operation splits a sum between them.
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 
 SLOW = 1.6  # passes this many times as long as the fastest are a crowd's; half the threads rarely take longer
@@ -38,11 +39,15 @@ class Crew:
         self._left = 0.0  # seconds of passes until all threads are tried again
         self._few: list[float] = []  # durations against the fastest, with half the threads
         self._trial: list[tuple[int, float]] | None = None  # widths and seconds of the passes that are tried
+        self._lock = threading.Lock()  # runs may share it
 
     def observe(self, width: int, seconds: float) -> None:
         """Take note of a pass over `width` tokens, computed with `count` threads."""
-        if not self.choosing:
-            return
+        if self.choosing:
+            with self._lock:
+                self._observe(width, seconds)
+
+    def _observe(self, width: int, seconds: float) -> None:
         known = self._fastest.get(width)
         if self.count < self.most:
             if known is not None:
