@@ -54,7 +54,10 @@ def draw(missing: Mapping[str, str | None]) -> None:
                 disabled=not uses_length, help=define("Draft length γ"), persist_state="page",
             )  # fmt: skip
             tree = core.guesses_tree(lane_state.read(name, lane))
-            titles = controls.length_titles(tree)
+            # The same for every proposer: a widget whose options' names change is another one, and has lost its value.
+            titles = controls.length_titles(False) | {
+                core.USUAL.length_policy: "Fixed γ, or the tree as proposed"
+            }
             policy = LENGTH_POLICIES[_pick(name, "length", "How far to guess", titles, "Length policy")]
             st.caption(controls.length_words(policy.name, tree))
             _options(name, "l", policy, lane)

@@ -43,7 +43,7 @@ class Branching(Proposer):
     )
     priced = "draft"
     priced_words = (
-        "A draft pass costs what the profile gives for its draft model. Each level is as wide as recorded."
+        "A draft pass costs what the profile gives for its draft model, each level as wide as recorded."
     )
     needs = ("draft",)
     can_overlap = True

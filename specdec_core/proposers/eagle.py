@@ -21,7 +21,7 @@ class Eagle(StateTree):
     )
     priced_words = (
         "A pass of the EAGLE head is priced by size: the parameters that it reads, its own and the output matrix, "
-        "against those that a target pass reads. Each level is as wide as in the record."
+        "against those that a target pass reads; each level is as wide as in the record."
     )
     needs = ("states", "eagle")
 

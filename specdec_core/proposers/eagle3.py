@@ -20,7 +20,7 @@ class Eagle3(StateTree):
     )
     priced_words = (
         "A pass of the EAGLE-3 head is priced by size: the parameters that it reads, its own and the output matrix, "
-        "against those that a target pass reads. Each level is as wide as in the record."
+        "against those that a target pass reads; each level is as wide as in the record."
     )
     needs = ("states", "eagle3")
 

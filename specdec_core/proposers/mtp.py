@@ -22,7 +22,7 @@ class Mtp(StateTree):
     )
     priced_words = (
         "A pass of the modules is priced by size: the parameters of all modules and the output matrix, against those "
-        "that a target pass reads; levels that only later modules read are priced too high. Each level is as wide as "
+        "that a target pass reads; levels that only later modules read are priced too high; each level is as wide as "
         "in the record."
     )
     needs = ("states", "mtp")

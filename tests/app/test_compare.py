@@ -510,6 +510,13 @@ def test_every_tab_opens_after_a_run(fresh: Runs) -> None:
         at = raced_page(opened(tokens="20", tab=name), fresh)
         assert not at.exception, name
     assert len(at.code) >= 5
+    raced = fresh.get(param(at, "run"))
+    assert raced is not None
+    rates = {lane: trace.stats.tokens_per_second or 0.0 for lane, trace in raced.traces.items() if lane}
+    assert at.selectbox(key="portable_lane").value == max(rates, key=rates.__getitem__), (
+        "the fastest guessing lane"
+    )
+    at.selectbox(key="portable_lane").set_value(2).run()
     transformers = at.code[-5].value
     assert "assistant_model" not in transformers and "prompt_lookup_num_tokens=4" in transformers
     prompt = next(area.value for area in at.text_area if area.label == "Prompt")
