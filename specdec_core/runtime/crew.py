@@ -2,7 +2,7 @@
 
 The threads of a pass wait for each other after each of its hundreds of operations. If one of them loses its core to
 another program, all wait: on two cores beside a browser that draws a run, passes on both took 2.5 times as long as at
-rest, beside another decoder 7 times; on one core 1.3 and 1.5 times. How busy a machine is cannot be read portably (a
+rest, beside another decoder 5 times; on one core 1.3 and 1.9 times. How busy a machine is cannot be read portably (a
 container sees cores that it may not use), but passes over equally many tokens tell it. Records do not depend on the
 number of threads: no operation splits a sum between them.
 """
