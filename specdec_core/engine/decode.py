@@ -312,7 +312,7 @@ class Lane:
                 None if self.past is None else judged.scores,
                 judged.final,
                 draft_ids=proposal.ids,
-                draft_scores=proposal.scores if judged.q is None else None,
+                draft_scores=proposal.scores if judged.q is None and (one_hot or not self.warp.greedy) else None,
             )
         )  # fmt: skip
         return self._step(row)

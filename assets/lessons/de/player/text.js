@@ -150,7 +150,7 @@ export const T = {
   slider: "Runde",
   roundOf: (n, last) => `Runde ${n} von ${last}`,
   atPrompt: "Der Prompt, vor Runde 1",
-  opened: "Eine sehenswerte Runde. Ende oder der letzte Knopf zeigt alles.",
+  opened: () => "Eine sehenswerte Runde. Ende oder der letzte Knopf zeigt alles.",
   openedWhy: "Zum Anfang aus diesem Lauf gewählt: bei Ketten die meisten übernommenen Vorschläge vor einer Ablehnung, sonst die meisten Tokens aus einem Durchlauf.",
   sameText: "gleicher Text",
   sameTextMeans: "Alle Spuren haben dieselben Tokens geschrieben.",
