@@ -145,10 +145,16 @@ class Lane:
         self.crew = plan.models.crew
         self.text = Text(plan.models.codec, self.tokens, plan.models.eos, plan.settings)
 
+    @property
+    def count(self) -> int:
+        """The CPU threads that compute now; all of them where the draft takes one beside the target's pass, so that its
+        duration says nothing of other programs."""
+        return self.plan.models.threads if self.settings.overlap else self.crew.count
+
     def run(self) -> Iterator[Event]:
         """The lane's events, from `Started` to `Finished`."""
         plan, settings = self.plan, self.settings
-        with threads(self.crew.count):
+        with threads(self.count):
             prefill_s = self.prefill()
         reason: EndReason | None = None
         try:
@@ -157,7 +163,7 @@ class Lane:
                 self.number, settings.proposer, settings.rule, len(plan.prompt_ids), prefill_s, root
             )
             while reason is None and not self.cancelled():
-                with threads(self.crew.count):
+                with threads(self.count):
                     step, reason = self.round()
                 if step is None:
                     break
@@ -166,7 +172,7 @@ class Lane:
             plan.proposer.close()
         end: EndReason = reason or "cancelled"
         yield Ended(self.number, end)
-        with threads(self.crew.count):
+        with threads(self.count):
             rounds = self.recorder.finish()
         output = self.text.finish()
         stats = self.tally.stats(prefill_s, self.recorder.seconds)
@@ -193,7 +199,7 @@ class Lane:
 
         Without a step if it was cancelled between drafting and verifying.
         """
-        context, before = self.context(), self.target.length
+        context, before, count = self.context(), self.target.length, self.count
         clock = RoundClock()
         proposal = self.propose(context)
         if self.cancelled():
@@ -202,8 +208,8 @@ class Lane:
         clock.lap(without=proposal.waited)
         verified = self.verify(context, proposal)
         clock.lap()
-        if not self.settings.overlap:  # there the draft takes a thread
-            self.crew.observe(1 + len(proposal.read), clock.laps[-1])
+        if not self.settings.overlap:
+            self.crew.observe(1 + len(proposal.read), clock.laps[-1], count)
         judged = self.judge(context, proposal, verified)
         clock.lap()
         kept, reason = self.text.add(judged.tokens)  # detokenising is off the clock
@@ -312,7 +318,7 @@ class Lane:
                 None if self.past is None else judged.scores,
                 judged.final,
                 draft_ids=proposal.ids,
-                draft_scores=proposal.scores if judged.q is None and (one_hot or not self.warp.greedy) else None,
+                draft_scores=proposal.scores,
             )
         )  # fmt: skip
         return self._step(row)

@@ -43,7 +43,7 @@ class RawRound:
     rows: dict[int, int] | None = None
     draft_ids: Tensor | None = None  # (k,), the tokens of `draft_logits`' columns; None: all V
     draft_scores: Tensor | None = (
-        None  # (m, k), `draft_logits` after penalties, where guesses are fixed; None: without any
+        None  # (m, k), `draft_logits` after the penalties that the draft applied; None: without any
     )
 
     def told_of(self) -> list[int]:
@@ -82,12 +82,12 @@ def describe(
     draft_described = Described(*draft, ids) if draft is not None else None
     scores = [raw.scores for raw in batch if raw.scores is not None]  # of all rounds or of none
     penalised = torch.cat(scores) if scores else None
+    own = warp.greedy and batch[0].p is not None  # p and q are the models' own after penalties already
     # of all rounds in which anything was drafted, or of none
     guessed = [raw.draft_scores for raw in batch if raw.draft_scores is not None]
     after = _After(
-        # where guesses were drawn, p and q have the penalties
-        None if penalised is None or any(raw.q is not None for raw in batch) else Probs(penalised),
-        Probs(torch.cat(guessed), None, ids) if guessed else None,
+        None if penalised is None or own else Probs(penalised),
+        Probs(torch.cat(guessed), None, ids) if guessed and not own else None,
     )
     heads = _Heads(batch, target_described, draft_described, after)
     nodes = _Guesses.of(batch, target_described.logits.device)

@@ -65,7 +65,13 @@ class Branching(Proposer):
             le=256,
             description="How many tokens are sent to the target each round.",
         )
-        beam: int = Field(4, ge=1, le=32, description="How many tokens of each level are followed further.")
+        beam: int = Field(
+            4,
+            title="Followed per level",
+            ge=1,
+            le=32,
+            description="How many tokens of each level are followed further.",
+        )
         threshold: float = Field(
             0.0,
             ge=0.0,
@@ -107,7 +113,7 @@ class Branching(Proposer):
         if options.rerank and most > MOST:
             raise SettingsError(
                 f"The proposer 'branching' would draft up to {most:,} tokens each round; at most {MOST:,} are "
-                "recorded. Lower width, beam or depth, or switch rerank off."
+                "recorded. Lower width, levels or followed per level, or switch rerank off."
             )
 
     @classmethod
@@ -174,10 +180,12 @@ class Branching(Proposer):
         read = [node for node in (ROOT, *self.kept) if node in growth.logit_row]
         where = {node: place for place, node in enumerate(read)}
         ids = getattr(self.draft, "ids", None)  # of a draft that can guess only some tokens
+        rows = [growth.logit_row[node] for node in read]
         return Proposal(
             tree,
             q=torch.stack(growth.q) if growth.drawn else None,
-            logits=narrow(torch.cat(growth.logits), ids)[[growth.logit_row[node] for node in read]],
+            logits=narrow(torch.cat(growth.logits), ids)[rows],
+            scores=narrow(torch.cat(growth.scores), ids)[rows] if growth.scores else None,
             ids=ids,
             logit_rows=[where.get(node, -1) for node in (ROOT, *self.kept)],
             passes=growth.passes,

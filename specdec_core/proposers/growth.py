@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Node:
-    """A drafted token; `value` is the product along its path, `own` is the draft's own at temperature 1."""
+    """A drafted token; `value` is the product along its path, `own` is the draft's own at temperature 1, `penalised`
+    the same after penalties, if there are any."""
 
     token: int
     parent: int
     value: float
     own: float
+    penalised: float | None = None
 
 
 class Rows:
@@ -103,6 +105,7 @@ class Growth:
         self.nodes: list[Node] = []
         self.q: list[Tensor] = []  # per node, if drawn
         self.logits: list[Tensor] = []  # per level (m, V)
+        self.scores: list[Tensor] = []  # the same after penalties, if there are any
         self.logit_row: dict[int, int] = {}  # node, or ROOT, → its row in all of them together
         self.row: dict[int, int] = {}  # node, or ROOT, → its row in the draft's memory
         self.frontier = [ROOT]  # whose children come next
@@ -125,6 +128,7 @@ class Growth:
         scores = logits
         if self.past is not None:
             scores = self.past.penalised(logits, [self._tokens(node) for node in self.frontier])
+            self.scores.append(scores)
         probs = scores.softmax(-1) if self.warp.greedy else self.warp(scores)
         above = [1.0 if node == ROOT else self.nodes[node].value for node in self.frontier]
         best = probs.topk(min(self.options.width, probs.shape[-1]))
@@ -143,11 +147,15 @@ class Growth:
             ranks = [rank for count in counts for rank in range(count)]
             tokens = best.indices[owners, ranks]
         chances = probs[owners, tokens]
-        own = (logits[owners, tokens] - logits.logsumexp(-1)[owners]).exp()
-        found = zip(owners, tokens.tolist(), chances.tolist(), own.tolist(), strict=True)
+        own, after = (
+            (rows[owners, tokens] - rows.logsumexp(-1)[owners]).exp().tolist() for rows in (logits, scores)
+        )
+        found = zip(owners, tokens.tolist(), chances.tolist(), own, after, strict=True)
         self.nodes += [
-            Node(token, self.frontier[owner], above[owner] * chance, mine)
-            for owner, token, chance, mine in found
+            Node(
+                token, self.frontier[owner], above[owner] * chance, mine, None if self.past is None else left
+            )
+            for owner, token, chance, mine, left in found
         ]
         self.levels += 1
         self.frontier = self._next(start)
@@ -226,10 +234,8 @@ class Growth:
 
     def given_up(self, nodes: list[int], number: dict[int, int], verdict: Verdict) -> list[Dropped]:
         """Nodes in ascending order as dropped tokens; `number` maps each node, or ROOT, to its number."""
-        return [
-            Dropped(self.nodes[node].token, number[self.nodes[node].parent], verdict, self.nodes[node].own)
-            for node in nodes
-        ]
+        dropped = [(self.nodes[node], number[self.nodes[node].parent]) for node in nodes]
+        return [Dropped(one.token, parent, verdict, one.own, one.penalised) for one, parent in dropped]
 
     def discarded(self, root: int, start: int) -> list[Dropped]:
         """All nodes as dropped tokens, numbered from `start` on, below node number `root`."""
@@ -255,7 +261,8 @@ class TreeGuess:
         tokens = [growth.nodes[node].token for node in self.grown]
         past = context.past.extended(tokens) if context.past is not None else None
         self.context = replace(context, round=context.round + 1, past=past)
-        self.guess: tuple[int, float] | None = None  # the guessed token and the draft's probability of it
+        # the guessed token, and the draft's probability of it before and after penalties
+        self.guess: tuple[int, float, float | None] | None = None
         self.leaf = -1  # its parent's row
         self.next: Growth | None = None
         self.passes = 0  # to reach the guess
@@ -282,10 +289,12 @@ class TreeGuess:
             self.passes += 1
             logits = fit(growth.rows.read([node.token], [growth.row[node.parent]]), growth.vocabulary)[0]
         past = self.context.past
-        token = int(first_best(logits if past is None else past.next(logits)))
+        scores = logits if past is None else past.next(logits)
+        token = int(first_best(scores))
+        self.guess = token, float(logits.softmax(-1)[token]), None
         if past is not None:
+            self.guess = *self.guess[:2], float(scores.softmax(-1)[token])
             past.extend([token])
-        self.guess = token, float(logits.softmax(-1)[token])
         self.next = Growth(growth.rows, [token], self.leaf, self.context, growth.options, *self.plan)
         return True
 
@@ -311,5 +320,8 @@ class TreeGuess:
         """What was drafted ahead on a wrong guess; the guess is node `number`."""
         if self.guess is None or self.next is None:
             return []
-        token, own = self.guess
-        return [Dropped(token, self.path[-1], "discarded", own), *self.next.discarded(number, number + 1)]
+        token, own, after = self.guess
+        return [
+            Dropped(token, self.path[-1], "discarded", own, after),
+            *self.next.discarded(number, number + 1),
+        ]

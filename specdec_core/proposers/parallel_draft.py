@@ -93,22 +93,26 @@ class ParallelDraft(Proposer):
         rows = self.draft.read(read[0], TokenTree.chain(read[1:]))[-length:]
         self.draft.keep(range(len(unread)))
         logits = fit(rows, context.vocabulary)
-        tokens, q = self._drawn(context, logits)
+        tokens, q, scores = self._drawn(context, logits)
         return Proposal(
             TokenTree.chain(tokens),
             torch.stack(q) if q else None,
             logits[: len(tokens)],
+            None if context.past is None else torch.stack(scores),
             passes=1,
             note={"draft_read": len(read), "masks": length - 1},
         )
 
-    def _drawn(self, context: Context, logits: Tensor) -> tuple[list[int], list[Tensor]]:
-        """A token of each position, until the policy stops, and the distributions they were drawn from."""
+    def _drawn(self, context: Context, logits: Tensor) -> tuple[list[int], list[Tensor], list[Tensor]]:
+        """A token of each position, until the policy stops, the distributions they were drawn from, and their logits
+        after penalties."""
         numbers = [] if context.warp.greedy else context.uniforms(longest(context.settings))
         tokens: list[int] = []
         q: list[Tensor] = []
+        after: list[Tensor] = []
         for place, row in enumerate(logits):
             scores = row if context.past is None else context.past.next(row, tokens)
+            after.append(scores)
             if context.warp.greedy:
                 token = first_best(scores)
             else:
@@ -122,7 +126,7 @@ class ParallelDraft(Proposer):
                 and not context.policy.more(context, place + 1, own(scores, token))
             ):
                 break
-        return tokens, q
+        return tokens, q, after
 
     def observe(self, context: Context, outcome: Outcome) -> None:
         """Nothing to drop: the draft has read only committed tokens."""

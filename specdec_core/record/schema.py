@@ -108,9 +108,8 @@ class Nodes:
     the threshold of recursive rejection, given that all earlier siblings failed; kept only for drawn trees.
 
     `penalised_p` and `penalised_q` are `model_p` and `model_q` after penalties, from which the most likely tokens are
-    taken. They are kept where guesses are fixed (at temperature 0, and above it where a proposer draws none), so
-    that q says nothing of the draft, and only where a penalty was set. There is no `penalised_q` where the draft does
-    not apply penalties.
+    taken. They are kept where a penalty was set, except under `own_probabilities`, where they are p and q. There is
+    no `penalised_q` where the draft does not apply penalties.
     """
 
     parent: Annotated[list[Annotated[int, Field(ge=-1)]], Column]

@@ -13,8 +13,9 @@ import threading
 from functools import cache
 
 SLOW = 1.6  # passes this many times as long as the fastest are a crowd's; half the threads rarely take longer
-WEIGHT = 0.25  # of the newest pass in the running mean: one pass three times as long is not yet a crowd
-KEPT = 8  # passes with half of them that are remembered
+WEIGHT = 0.25  # of the newest pass in the running mean
+MOST = 3.0  # counts of a single pass, so that one hiccup is not yet a crowd: two in a row are
+KEPT = 8  # passes with half of them that are remembered, and the fewest between trials
 TRIED = 4  # passes with all threads that decide whether the crowd has gone
 SHORTEST, LONGEST = 1.0, 8.0  # seconds of passes until that is tried; twice as long after each failure
 
@@ -36,16 +37,19 @@ class Crew:
         self._fastest: dict[int, float] = {}  # seconds of a pass over so many tokens, with all threads
         self._mean = 1.0  # of durations against the fastest
         self._rest = SHORTEST
-        self._left = 0.0  # seconds of passes until all threads are tried again
+        self._left = 0.0  # seconds of passes until all threads are tried again,
+        self._due = 0  # and how many passes it takes at least
         self._few: list[float] = []  # durations against the fastest, with half the threads
         self._trial: list[tuple[int, float]] | None = None  # widths and seconds of the passes that are tried
         self._lock = threading.Lock()  # runs may share it
 
-    def observe(self, width: int, seconds: float) -> None:
-        """Take note of a pass over `width` tokens, computed with `count` threads."""
+    def observe(self, width: int, seconds: float, count: int) -> None:
+        """Take note of a pass over `width` tokens, computed with `count` threads; of one with another number than now,
+        as another run has changed it meanwhile, nothing."""
         if self.choosing:
             with self._lock:
-                self._observe(width, seconds)
+                if count == self.count:
+                    self._observe(width, seconds)
 
     def _observe(self, width: int, seconds: float) -> None:
         known = self._fastest.get(width)
@@ -53,7 +57,8 @@ class Crew:
             if known is not None:
                 self._few = [*self._few[1 - KEPT :], seconds / known]
             self._left -= seconds  # not the time between runs: each would begin with a trial
-            if self._left <= 0:
+            self._due -= 1
+            if self._left <= 0 and self._due <= 0:
                 self.count, self._trial, self._mean = self.most, [] if self._few else None, 1.0
         elif self._trial is not None and known is not None:
             self._trial.append((width, seconds))
@@ -61,7 +66,7 @@ class Crew:
         else:  # a trial also ends where nothing can be compared
             self._trial = None
             fastest = self._fastest[width] = seconds if known is None else min(seconds, known)
-            self._mean += WEIGHT * (seconds / fastest - self._mean)
+            self._mean += WEIGHT * (min(seconds / fastest, MOST) - self._mean)
             if self._mean > SLOW:
                 self._halve()
 
@@ -82,7 +87,7 @@ class Crew:
 
     def _halve(self) -> None:
         self.count = max(1, self.most // 2)
-        self._left = self._rest
+        self._left, self._due = self._rest, KEPT
 
 
 @cache

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from specdec_core.runtime.crew import LONGEST, SHORTEST, TRIED, Crew
+from specdec_core.runtime.crew import KEPT, LONGEST, SHORTEST, TRIED, Crew
 
-PASS = {1: 0.010, 5: 0.012, 65: 0.060}  # seconds by width with all threads on a machine at rest
+PASS = {0: 2.0, 1: 0.010, 5: 0.012, 65: 0.060}  # seconds by width with all threads on a machine at rest
 
 
 class Machine:
@@ -25,7 +25,7 @@ class Machine:
             took = PASS[width] * (self.crowd if all_compute else self.few)
             self.time += took
             full, passes = full + all_compute, passes + 1
-            self.crew.observe(width, took)
+            self.crew.observe(width, took, self.crew.count)
         return full / passes
 
 
@@ -36,21 +36,22 @@ def test_a_machine_at_rest_keeps_all_threads() -> None:
 
 
 def test_one_slow_pass_is_no_crowd() -> None:
-    """Twice as long, once. Catches: threads given up at every hiccup."""
+    """However slow, once. Catches: threads given up at every hiccup."""
     machine = Machine()
     machine.run(1)
-    machine.crew.observe(1, 2.5 * PASS[1])
+    machine.crew.observe(1, 100 * PASS[1], 2)
     assert machine.crew.count == 2
     assert machine.run(1) == 1.0
 
 
 @pytest.mark.parametrize(("most", "fewer"), [(2, 1), (8, 4), (3, 1)])
 def test_in_a_crowd_half_of_them_compute(most: int, fewer: int) -> None:
-    """Catches: the slow passes of a crowd borne for long."""
+    """After two slow passes in a row. Catches: the slow passes of a crowd borne for long."""
     machine = Machine(most)
     machine.run(1)
     machine.crowd = 6.0
-    machine.crew.observe(1, machine.crowd * PASS[1])
+    machine.crew.observe(1, machine.crowd * PASS[1], most)
+    machine.crew.observe(1, machine.crowd * PASS[1], most)
     assert machine.crew.count == fewer
 
 
@@ -96,7 +97,8 @@ def test_passes_that_cannot_be_compared_end_a_rest_and_a_trial() -> None:
     machine = Machine()
     machine.run(1)
     machine.crowd = 6.0
-    machine.crew.observe(1, machine.crowd * PASS[1])
+    machine.run(2 * machine.crowd * PASS[1])
+    assert machine.crew.count == 1
     machine.run(SHORTEST + 0.1, (5,))
     assert machine.crew.count == 2
     machine.run(1)
@@ -113,10 +115,25 @@ def test_nothing_to_choose(crew: Crew) -> None:
     """One thread, or a GPU's. Catches: half of one, and a GPU's launches from another number of threads."""
     most = crew.count
     for took in (0.01, 0.5, 0.5, 0.5):
-        crew.observe(1, took)
+        crew.observe(1, took, most)
     assert crew.count == most
 
 
-def test_constants_fit_together() -> None:
-    """A trial is shorter than the rest before it."""
-    assert TRIED * max(PASS.values()) < SHORTEST <= LONGEST
+def test_slow_passes_are_not_all_trials() -> None:
+    """A target whose passes take two seconds, on a machine with a crowd that stays. Catches: a rest that is over after
+    one pass."""
+    machine = Machine()
+    machine.run(30, (0,))
+    machine.crowd = 6.0
+    assert machine.run(600, (0,)) < 0.2
+    assert KEPT * PASS[0] > LONGEST > SHORTEST and TRIED > 1
+
+
+def test_a_pass_that_began_with_another_number_of_threads_is_not_counted() -> None:
+    """As another run of the process has changed it meanwhile. Catches: a crowded pass among those of half the threads,
+    and one of half in a trial."""
+    machine = Machine()
+    machine.run(1)
+    for _ in range(4):
+        machine.crew.observe(1, 20 * PASS[1], 1)
+    assert machine.crew.count == 2

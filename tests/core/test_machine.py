@@ -190,9 +190,9 @@ def test_a_decode_follows_its_crew(monkeypatch: pytest.MonkeyPatch) -> None:
     crew, told, seen = Crew(2), [], []
     observe, original = crew.observe, CausalReader._call
 
-    def observed(width: int, seconds: float) -> None:
-        told.append(width)
-        observe(width, 0.01 if len(told) < 4 else 0.1)
+    def observed(width: int, seconds: float, count: int) -> None:
+        told.append((width, count))
+        observe(width, 0.01 if len(told) < 3 else 0.1, count)
 
     def call(*args: object) -> object:
         seen.append(torch.get_num_threads())
@@ -202,7 +202,7 @@ def test_a_decode_follows_its_crew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Models, "crew", crew)
     monkeypatch.setattr(CausalReader, "_call", call)
     sd.decode(replace(pair("llama"), threads=2), PROMPTS[0], sd.Settings(proposer="none", max_new_tokens=8))
-    assert told == [1] * 8
+    assert told == [(1, 2)] * 4 + [(1, 1)] * 4
     assert seen[1:] == [2] * 4 + [1] * 4, "after the prompt"
 
 

@@ -17,6 +17,7 @@ from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel
 import specdec_core as sd
 from specdec_core.engine import decode as loop
 from specdec_core.exact.distribution import distance
+from specdec_core.lengths import FixedLength
 from specdec_core.models.bundle import HubModel
 from specdec_core.penalties import Past, Penalties, paths_of
 from specdec_core.record.audit import audit
@@ -44,6 +45,7 @@ from .tiny_t5 import generate_t5, module_t5, pair_t5
 
 WIDTH = 12
 LENGTH = 16
+FIXED = ["eagle", "eagle3", "mtp", "medusa"]  # draw no guesses at any temperature
 SETS: list[dict[str, Any]] = [
     {"repetition_penalty": 1.4},
     {"no_repeat_ngram_size": 2},
@@ -470,15 +472,12 @@ def test_the_record_keeps_the_processed_p_and_the_models_own() -> None:
                 assert own.prob[0] == pytest.approx(float(logits.softmax(-1)[own.id[0]]), abs=1e-4)
                 p = Warp(temperature)(scores)
                 assert position.p.id[0] == likeliest
-                if temperature:  # p has the penalty
-                    assert position.penalised_p is None and position.penalised_q is None
-                else:
-                    _near(position.penalised_p, scores)
-                    if position.model_q is not None:
-                        with torch.inference_mode():
-                            drafted = drafting(models)(torch.tensor([before])).logits[0, -1].float()
-                        _near(position.model_q, drafted)
-                        _near(position.penalised_q, _processed(before, drafted, asked))
+                _near(position.penalised_p, scores)
+                if position.model_q is not None:
+                    with torch.inference_mode():
+                        drafted = drafting(models)(torch.tensor([before])).logits[0, -1].float()
+                    _near(position.model_q, drafted)
+                    _near(position.penalised_q, _processed(before, drafted, asked))
                 assert position.p.prob[0] == pytest.approx(float(p[likeliest]), abs=1e-4)
                 if temperature == 0.0:
                     assert row.committed.token[place] == likeliest
@@ -486,21 +485,50 @@ def test_the_record_keeps_the_processed_p_and_the_models_own() -> None:
             for node, parent in enumerate(tree.parents):
                 if temperature == 0.0:
                     assert (row.nodes.p[node] == 1.0) == (row.nodes.rank[node] == 1), parent
-                    assert row.nodes.penalised_p is not None and row.nodes.penalised_q is not None
-                    before = [*text, *paths_of(tree)[parent + 1]]
-                    for model, column in (
-                        (module(models), row.nodes.penalised_p),
-                        (drafting(models), row.nodes.penalised_q),
-                    ):
-                        with torch.inference_mode():
-                            logits = model(torch.tensor([before])).logits[0, -1].float()
-                        chance = _processed(before, logits, asked).softmax(-1)[tree.tokens[node]]
-                        assert column[node] == pytest.approx(float(chance), abs=1e-4)
-                else:
-                    assert row.nodes.penalised_p is None and row.nodes.penalised_q is None
+                assert row.nodes.penalised_p is not None and row.nodes.penalised_q is not None
+                before = [*text, *paths_of(tree)[parent + 1]]
+                for model, column in (
+                    (module(models), row.nodes.penalised_p),
+                    (drafting(models), row.nodes.penalised_q),
+                ):
+                    with torch.inference_mode():
+                        logits = model(torch.tensor([before])).logits[0, -1].float()
+                    chance = _processed(before, logits, asked).softmax(-1)[tree.tokens[node]]
+                    assert column[node] == pytest.approx(float(chance), abs=1e-4)
         assert moved, "the penalty moved no likeliest token: this proves nothing"
         assert trace.header.settings["repetition_penalty"] == 1.4
         assert sd.Trace.from_json(trace.to_json()) == trace
+
+
+@pytest.mark.parametrize("proposer", ["draft-model", "branching", "prompt-lookup", *FIXED])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("rule", ["speculative-sampling", "typical"])
+@pytest.mark.parametrize("empty", [False, True], ids=["trees", "empty-trees"])
+def test_every_round_keeps_the_same_of_penalties(
+    proposer: str, temperature: float, rule: str, empty: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was proposed in it, and whichever rounds it was described with, some of them without guesses. Catches:
+    an empty tree's rows missing among those after penalties, and p shown before and after them by turns."""
+    trees = iter(range(10_000))
+
+    def nodes(self: object, context: object, values: list[float], levels: int | None = None) -> int:
+        return 0 if empty and next(trees) % 2 else len(values)
+
+    monkeypatch.setattr(FixedLength, "nodes", nodes)
+    settings = sd.Settings(
+        proposer=proposer, rule=rule, max_new_tokens=24, **{**SETS[0], "temperature": temperature}
+    )
+    trace = sd.decode(whole("llama"), PROMPTS[0], settings)
+    assert trace.audit() == []
+    judged = temperature == 0.0 and rule == "typical"  # p and q are these themselves
+    assert trace.header.own_probabilities is judged
+    for row in trace.rounds:
+        assert all((position.penalised_p is None) is judged for position in row.positions)
+        for position in row.positions:
+            known = position.model_q is not None and not judged
+            assert (position.penalised_q is not None) is known
+        if len(row.nodes.token):
+            assert (row.nodes.penalised_p is None) is judged
 
 
 def drafting(models: sd.Models) -> PreTrainedModel:
@@ -524,13 +552,10 @@ def _processed(text: list[int], logits: Tensor, asked: dict[str, Any]) -> Tensor
     return past.next(logits)
 
 
-FIXED = ["eagle", "eagle3", "mtp", "medusa"]  # draw no guesses at any temperature
-
-
 @pytest.mark.parametrize(
     ("proposer", "temperature"),
     [
-        *((proposer, 0.0) for proposer in ("draft-model", "oracle", "early-exit", *FIXED)),
+        *((proposer, 0.0) for proposer in ("draft-model", "oracle", "early-exit", "branching", *FIXED)),
         *((proposer, 1.0) for proposer in FIXED),
     ],
 )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from app.course.words import catalogues
 from tests.app import english
@@ -54,3 +54,25 @@ def test_every_text_is_german(page: Page, name: str) -> None:
         assert sum("Runde" in text for text in said) > 3
         found = [(english.left("de", text), text[:100]) for text in said if english.left("de", text)]
         assert (found, problems) == ([], []), str(found)
+
+
+SHAPES = """async names => {
+  const kind = value => Array.isArray(value) ? "list" : value && typeof value === "object"
+    ? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, kind(one)])) : typeof value;
+  const modules = await Promise.all(names.map(name => import(`/player/${name}?shape`)));
+  return Object.fromEntries(modules.map((module, at) => [names[at], kind({ ...module })]));
+}"""
+
+
+@pytest.mark.browser
+def test_every_text_takes_what_the_english_one_takes(page: Page, browser: Browser) -> None:
+    """A function in both languages, or a string in both. Catches: a text with facts put in, translated as a sentence
+    without: the player stops where it calls it."""
+    names = sorted(path.name for path in catalogues()["de"].glob("text*.js"))
+    german = page.evaluate(SHAPES, names)
+    with serving() as english_server:
+        other = browser.new_page()
+        other.goto(english_server.state.url)
+        assert other.evaluate(SHAPES, names) == german
+        other.close()
+    assert len(names) > 4 and german["text.js"]["T"]["opened"] == "function"

@@ -32,9 +32,9 @@ const DRAFTED = new Set(["q", "model_q", "penalised_q"]); // known before the ta
  *   target: {text: string, rank: number|null}|null, judged: Bars|null, models: Bars|null, overlap: number|null,
  *   residual: {rows: Drawable[], rest: number}|null, distribution: Drawable[]|null, draw: number|null, vocabulary: number,
  *   coin: {u: number, threshold: number, later: boolean}|null, choice: string|null, coins: Coin[]|null, coinless: {threshold: number|null}|null,
- *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, sureQ: boolean, pointed: boolean, modelless: boolean, undrafted: boolean, before: {p: boolean, q: boolean}}} Odds
+ *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, sureQ: boolean, pointed: boolean, modelless: boolean, undrafted: boolean, before: {p: boolean, q: boolean, alike: boolean}}} Odds
  *   `sureQ`: for the rule q is 1 on each guess; `pointed`: so above temperature 0, as none was drawn; `modelless`: and they do not come from a model; `undrafted`: nothing was proposed;
- *   `before`: of `models`, which are from before a penalty, if there is one; `choice`: at temperature 0, in place of a coin, the target's first choice; `covers`: of fixed guesses one passes, with Σ p over them; `chance`: the same from thresholds, where known
+ *   `before`: of `models`, which are from before a penalty, if there is one, and whether both are `alike`; `choice`: at temperature 0, in place of a coin, the target's first choice; `covers`: of fixed guesses one passes, with Σ p over them; `chance`: the same from thresholds, where known
  * @typedef {{by: "longest"|"longer"|"branch"|"rejected"|"rival"|"rivalAbove"|"end"|"other", other?: string, stem?: string}} Unreached
  *   why there is no verdict: `other` is the guess that was rejected or accepted, `stem` the one in whose place it was
  */
@@ -144,7 +144,7 @@ export function oddsOf(view) {
     rule,
     judged: position && (position.p || q) ? bars(position.p, q, ["p", "q"]) : null,
     models: position && (position.model_p || position.model_q) ? bars(position.penalised_p ?? position.model_p, position.penalised_q ?? position.model_q, columns) : null,
-    before: { p: columns[0] === "model_p", q: columns[1] === "model_q" },
+    before: { p: columns[0] === "model_p", q: columns[1] === "model_q", alike: !position?.model_q || (columns[0] === "model_p") === (columns[1] === "model_q") },
     overlap: number(position?.overlap),
     residual: position?.residual && !compares ? residualOf(trace, position.residual, place?.token) : null,
     distribution: over && place && number(place.draw) !== null ? headOf(trace, place.residual ?? place.p, place.token) : null,

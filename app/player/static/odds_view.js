@@ -83,7 +83,7 @@ export function createOdds() {
     if (odds.missing || !odds.judged || !odds.models) return null;
     /** @param {"judged"|"models"} name @param {string} words */
     const tab = (name, words) => {
-      const button = el("button", { type: "button", class: "tab", "aria-pressed": String(usingOf(odds) === name), title: name === "judged" ? O.judgeMeans : O.sureMeans(odds.penalised, odds.before.p) }, words);
+      const button = el("button", { type: "button", class: "tab", "aria-pressed": String(usingOf(odds) === name), title: name === "judged" ? O.judgeMeans : O.sureMeans(odds.penalised && odds.before.alike, odds.before.p) }, words);
       button.onclick = () => {
         lens[odds.greedy ? "greedy" : "drawn"] = name;
         again(odds, '.tab[aria-pressed="true"]');
@@ -181,7 +181,7 @@ function saidBy(words, odds) {
  * @param {string} shown the models' own probabilities in the chart that are from before penalties: "p", "q" or "pq"; empty without any
  */
 function comparison(odds, title, using, shown) {
-  if (using === "models" && odds.judged && !odds.atZero) return O.modelsOnly(odds.siblings > 0, odds.penalised, odds.before.p);
+  if (using === "models" && odds.judged && !odds.atZero) return O.modelsOnly(odds.siblings > 0, odds.penalised && odds.before.alike, odds.before.p);
   if (!odds.knowsP) return odds.modelless && odds.atZero ? O.beforeModelless : odds.pointed || (odds.sureQ && using === "judged") ? O.beforeFixed(!odds.modelless) : odds.atZero ? O.beforeGreedy(odds.penalised && shown !== "") : O.before;
   const without = odds.without === null ? "" : O.without(quote(odds.without));
   const greedy = odds.moved && !without ? O.writesPenalised(shown) : O.writesGreedy + without;
@@ -211,7 +211,7 @@ function words(odds, fixed) {
 function notes(odds, using, areas, parts, fixed) {
   const said = [];
   if (odds.greedy && using === "judged") said.push(O.oneHot(sure(odds.judged).hasQ && odds.verdict !== "pruned", odds.models !== null));
-  else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly(odds.siblings > 0, odds.penalised, odds.before.p));
+  else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly(odds.siblings > 0, odds.penalised && odds.before.alike, odds.before.p));
   if (odds.modelless && using === "models") said.push(O.modelless);
   if (parts && odds.overlap !== null) {
     if (odds.pointed || fixed) {

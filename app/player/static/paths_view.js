@@ -20,7 +20,7 @@ const MOST = 64; // rows; a hostile record may have more guesses
  */
 export function pathsOf({ round, row, settings }) {
   const penalised = (number(settings.repetition_penalty) ?? 1) !== 1 || (number(settings.no_repeat_ngram_size) ?? 0) > 0;
-  // The rank is by what penalties leave of q, which a record has at temperature 0 only.
+  // The rank is by what penalties leave of q, which an old record has at temperature 0 only.
   const q = list(penalised ? row.nodes?.penalised_q : row.nodes?.model_q).map(number);
   /** @type {Map<number, {path: Proposal[], chance: number}>} */
   const known = new Map([[-1, { path: [], chance: 1 }]]);

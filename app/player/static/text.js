@@ -152,7 +152,7 @@ export const T = {
   wordsTitle: "Figures",
   words: [
     ["p", "how likely the target finds a token at its place; at temperature 0 as the model itself gives it (after a repetition penalty), else after temperature, penalties and cut-offs"],
-    ["q", "how likely the draft found it when it guessed it; likewise"],
+    ["q", "how likely the draft found it when it guessed it; likewise where it drew the guess, otherwise at temperature 1 (after a repetition penalty)"],
     ["γ", "how many tokens are guessed in a round"],
   ],
   signsTitle: "Signs in the text",
@@ -160,7 +160,7 @@ export const T = {
     ["␣ ⏎ ⇥", "a space, a line break, a tab"],
     ["⟨0xF0⟩ ◌", "a byte, a part of a character"],
     ["∎", "the end of the text: the target's end token; the tree shows its name, such as <|im_end|>"],
-    ["+1 +2", "so many further guesses for the place: in the text rejected as well, in the round under way still to be judged"],
+    ["+1 +2", "so many further guesses: in the text, rejected for the place as well; in the round under way, elsewhere in its tree"],
     ["shaded", "the tokens of the round that is shown"],
     ["framed", "the token whose odds are shown"],
     ["ringed", "the token under the pointer, in every view"],

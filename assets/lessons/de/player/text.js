@@ -150,7 +150,10 @@ export const T = {
   slider: "Runde",
   roundOf: (n, last) => `Runde ${n} von ${last}`,
   atPrompt: "Der Prompt, vor Runde 1",
-  opened: () => "Eine sehenswerte Runde. Ende oder der letzte Knopf zeigt alles.",
+  opened: ({ kept, tokens }) => {
+    const seen = kept === null ? count(tokens, "Token", "Tokens") : kept ? `${kept} übernommen, dann eine Ablehnung` : "eine Ablehnung";
+    return `Eine sehenswerte Runde: ${seen}. Ende oder der letzte Knopf zeigt alles.`;
+  },
   openedWhy: "Zum Anfang aus diesem Lauf gewählt: bei Ketten die meisten übernommenen Vorschläge vor einer Ablehnung, sonst die meisten Tokens aus einem Durchlauf.",
   sameText: "gleicher Text",
   sameTextMeans: "Alle Spuren haben dieselben Tokens geschrieben.",
@@ -176,8 +179,8 @@ export const T = {
   keysTitle: "Tasten",
   wordsTitle: "Größen",
   words: [
-    ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist; bei Temperatur 0 so, wie das Modell selbst es angibt, sonst nach Temperatur, Strafen und Grenzen"],
-    ["q", "wie wahrscheinlich es für den Draft war, als er es riet; ebenso"],
+    ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist; bei Temperatur 0 so, wie das Modell selbst es angibt (nach einem Abzug für Wiederholungen), sonst nach Temperatur, Strafen und Grenzen"],
+    ["q", "wie wahrscheinlich es für den Draft war, als er es riet; ebenso, wo er den Vorschlag zog, sonst bei Temperatur 1 (nach einem Abzug für Wiederholungen)"],
     ["γ", "wie viele Tokens in einer Runde geraten werden"],
   ],
   signsTitle: "Zeichen im Text",
@@ -185,7 +188,7 @@ export const T = {
     ["␣ ⏎ ⇥", "ein Leerzeichen, ein Zeilenumbruch, ein Tabulator"],
     ["⟨0xF0⟩ ◌", "ein Teil eines Schriftzeichens"],
     ["∎", "das Ende des Textes: das Endzeichen des Zielmodells; der Baum zeigt seinen Namen, etwa <|im_end|>"],
-    ["+1 +2", "so viele weitere Vorschläge für die Stelle: im Text ebenfalls verworfen, in der laufenden Runde noch nicht beurteilt"],
+    ["+1 +2", "so viele weitere Vorschläge: im Text für die Stelle ebenfalls verworfen, in der laufenden Runde anderswo in ihrem Baum"],
     ["getönt", "die Tokens der gezeigten Runde"],
     ["umrahmt", "das Token, dessen Chancen gezeigt sind"],
     ["umringt", "das Token unter dem Zeiger, in jeder Ansicht"],
