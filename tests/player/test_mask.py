@@ -340,6 +340,24 @@ def test_a_huge_pass_is_drawn_in_part(page: Page, server: Server) -> None:
     expect(page.locator(".mask-notes")).to_contain_text("3777 more rows of the pass not drawn.")
 
 
+def test_the_wheel_over_a_mask_that_is_all_there_scrolls_what_is_around_it(
+    page: Page, server: Server
+) -> None:
+    """Catches: a page that stands still wherever the pointer is on the mask, and words below it that nobody finds."""
+    page.set_viewport_size({"width": 1280, "height": 420})
+    server.files["/traces/spec.json"] = json.dumps(tree_record([-1, 0, 1]))
+    open_player(page, cursor={"round": 1, "node": None, "view": "mask"})
+    box = page.locator(".mask-box")
+    box.scroll_into_view_if_needed()
+    assert box.evaluate("box => box.scrollHeight <= box.clientHeight"), "nothing of its own to scroll"
+    box.hover()
+    moved = """() => { let all = document.scrollingElement.scrollTop;
+      for (const one of shadow.querySelectorAll("*")) all += one.scrollTop; return all; }"""
+    before = page.evaluate(moved)
+    page.mouse.wheel(0, 120)
+    page.wait_for_function(f"before => ({moved})() !== before", arg=before)
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 def test_the_mask_stays_in_its_box(page: Page, server: Server, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})

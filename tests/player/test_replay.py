@@ -317,7 +317,8 @@ def test_keys_that_nobody_needs_are_the_player_s_and_no_other_leaves_its_place(p
           <textarea id="text">words</textarea><input id="range" type="range"><select id="menu"><option>1</select>
           <div role="tablist"><button id="tab" role="tab">Tab</button></div>
           <div role="radiogroup"><button id="choice">One</button></div>
-          <button id="more" aria-haspopup="true">More</button>`);
+          <button id="more" aria-haspopup="true">More</button>
+          <button id="glossary" aria-haspopup="dialog" aria-expanded="false">Glossary</button>`);
         document.getElementById("run").onclick = () => (window.pressed = true);"""
     )
     at = "The end: every lane has finished"
@@ -343,6 +344,11 @@ def test_keys_that_nobody_needs_are_the_player_s_and_no_other_leaves_its_place(p
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("ArrowRight")
     expect(where).to_have_text(at)
+    page.locator("#glossary").focus()  # as after it was closed by Escape
+    for key, place in (("Home", "The prompt, before round 1"), ("End", at)):
+        page.keyboard.press(key)
+        expect(where).to_have_text(place)
+    page.evaluate("document.activeElement.blur()")
     page.keyboard.press("Home")
     page.keyboard.press("Space")
     expect(page.locator(".control.play")).to_have_attribute("aria-label", "Pause (space)")
@@ -809,6 +815,18 @@ def test_a_token_that_a_later_one_took_along_is_not_called_rejected(page: Page, 
     nodes["verdict"] = ["rejected", "unreached", "unreached"]
     record["rounds"][0]["positions"] = record["rounds"][0]["positions"][:1]
     assert "Its coin failed" in odds_text(page, server, record, 1)
+
+
+def test_a_coin_s_zones_are_named_only_where_its_own_can_be(page: Page, server: Server) -> None:
+    """Catches: “rejected” as the only word on the ruler of a guess that was accepted by a narrow chance."""
+    record = json.loads(spec_trace().to_json())
+    nodes = record["rounds"][0]["nodes"]
+    assert nodes["verdict"][0] == "accepted"
+    for coin, threshold, named in ((0.2, 0.5, 2), (0.04, 0.1, 0)):
+        nodes["coin"][0], nodes["threshold"][0] = coin, threshold
+        odds_text(page, server, record, 0)
+        expect(page.locator(".coin .axis .zone-name")).to_have_count(named)
+        assert page.locator(".coin .axis .zone-word").count() == 2, "signs in both"
 
 
 def test_a_rule_with_a_bar_shows_the_bar_and_no_coin(page: Page, server: Server) -> None:
