@@ -22,6 +22,7 @@ from app.ui import quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 from specdec_core.errors import ModelError
+from specdec_core.record.schema import ModelInfo
 
 OTHER = "other"
 BUNDLED = "bundled"
@@ -116,8 +117,25 @@ def model_options() -> tuple[str, ...]:
 def titles() -> dict[str, str]:
     """The titles of the models that this server offers; the first is the default."""
     own = {AUTO: f"Default: {usual_title()}", BUNDLED: "Bundled pair", OTHER: "Another model…"}
-    own |= {usual(): usual_title()}
+    if usual() != BUNDLED:
+        own[usual()] = f"{usual_title()}, without a stand-in"
     return {name: own.get(name) or catalogue()[name].title for name in model_options()}
+
+
+def sizes() -> list[str]:
+    """What the picker's help adds: how large the loaded models are, and what happens until they are."""
+    found = []
+    if (models := loaded()) is not None:
+        target, draft = models.card.target, models.card.draft
+        smaller = f", the draft model {_millions(draft)}" if draft else ""
+        found = [f"The target has {_millions(target)} parameters{smaller}."]
+    if usual() != BUNDLED:
+        found.append("Until the default is ready, the bundled pair stands in for it.")
+    return found
+
+
+def _millions(model: ModelInfo) -> str:
+    return f"{model.parameters / 1e6:,.1f} million"
 
 
 def picked() -> str:

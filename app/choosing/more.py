@@ -177,8 +177,8 @@ def sampling_settings(models: Family | None) -> None:
     )
     number(
         "slider",
-        "Repetition penalty (1: the usual one)"
-        if controls.usual_penalty()
+        f"Repetition penalty (1: the usual one, {penalty:g})"
+        if (penalty := controls.usual_penalty())
         else "Repetition penalty (1: none)",
         links.PENALTY,
         0.05,
@@ -186,7 +186,7 @@ def sampling_settings(models: Family | None) -> None:
         "and the text is then no longer the target's own but what it writes under this penalty; plain decoding has the "
         "same one.",
     )
-    if penalty := controls.usual_penalty():
+    if penalty:
         st.caption(
             f":material/info: While this is 1, the usual penalty for these models applies: {penalty:g}. The examples "
             "for code, rewriting and summaries have none."

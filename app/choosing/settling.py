@@ -61,7 +61,8 @@ def picker() -> None:
         "Models",
         model_picker.titles(),
         State.model.key,
-        f"{_good_for()}\n\nThe target model that writes, and what guesses for it. " + define("Target model"),
+        f"{_good_for()}\n\nThe target model that writes, and what guesses for it. "
+        + " ".join([*model_picker.sizes(), define("Target model")]),
         on_change=_chose,
     )
 

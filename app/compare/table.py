@@ -14,7 +14,7 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from app.metrics.distance import distance
-from app.metrics.numbers import levels, measured_speedup, parting
+from app.metrics.numbers import by_level, measured_speedup, parting
 from app.text import count
 from app.ui.chip import chip
 from specdec_core.analysis.memory import Line, total
@@ -264,7 +264,7 @@ def _alpha(trace: Trace, loops: Loops) -> Cell:
     if stats.acceptance_by_depth:
         shown = stats.acceptance_by_depth[:4]
         deeper = "; deeper ones not shown" if len(stats.acceptance_by_depth) > len(shown) else ""
-        notes = f"{levels(len(shown))}{deeper}", _flattered(trace, loops)
+        notes = f"{by_level(trace, len(shown))}{deeper}", _flattered(trace, loops)
         first = " · ".join(f"{rate:.0%}" for rate in shown)
         return Cell(first, {"by_depth": stats.acceptance_by_depth}, "; ".join(filter(None, notes)))
     return Cell(NOTHING, None, "nothing was judged")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from app.text import count
@@ -128,6 +129,14 @@ def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
     return True, f"Both lanes wrote the same {same}: speculation changed the time, not the text."
 
 
-def levels(count: int) -> str:
-    """Which levels of a tree the first `count` rates are of."""
-    return "level 1 of the tree" if count == 1 else f"levels 1 to {count} of the tree"
+def by_level(trace: Trace, most: int = 3) -> str:
+    """How often, of the rounds in which anything was judged on a level of the tree, a guess was accepted there; for the
+    first `most` levels, as `Stats.acceptance_by_depth`."""
+    accepted, judged = Counter[int](), Counter[int]()
+    for one in trace.rounds:
+        found = list(zip(one.nodes.depth, one.nodes.verdict, strict=True))
+        accepted.update(range(1, 1 + sum(verdict == "accepted" for _, verdict in found)))
+        judged.update({depth for depth, verdict in found if verdict in ("accepted", "rejected")})
+    levels = sorted(judged)[:most]
+    name = "level 1" if levels == [1] else f"levels 1 to {levels[-1]}" if levels else "no level"
+    return f"{name}: " + ", ".join(f"{accepted[level]} of {judged[level]}" for level in levels)

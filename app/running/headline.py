@@ -118,7 +118,7 @@ def show(run: Run) -> None:
                 ),
                 f"measured · {stats.accepted} of {judged} judged"
                 if tree is None
-                else f"measured · {numbers.levels(len(stats.acceptance_by_depth[:3]))}",
+                else f"measured · {numbers.by_level(other)}",
                 repeats if judged else "",
             ),
             (

@@ -14,7 +14,7 @@ from specdec_core.analysis.diagnosis import LEAST_LOSS, Diagnosis
 
 HINT = (
     "A round's time in plain rounds; ▼ marks the tokens it commits. A lane is faster where its bar ends before ▼. "
-    "Tokens lost to wrong guesses are no part of the bar: without them ▼ would be further right. The sentence above "
+    "Tokens lost to rejected guesses are no part of the bar: without them ▼ would be further right. The sentence above "
     "names the loss without which the lane would gain most."
 )
 LESS = " A negative part took less time than in the plain lane (times differ from pass to pass); it shortens the bar."

@@ -163,7 +163,7 @@ class Diagnosis:
         missing = "" if rate is None else f" at α = {rate:.0%}"
         drafting, width, *unexplained, overhead = self.hundredths[1:]
         words = {
-            "acceptance": f"wrong guesses{right}: {longest} a round, and {self.accepted:.2f} were accepted",
+            "acceptance": f"rejected guesses{right}: {longest} a round, and {self.accepted:.2f} were accepted",
             "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",
             "drafting": f"drafting, {drafting:.2f} of a plain round",
             "width": f"{self._pass}, {width:.2f} of a plain round",

@@ -76,7 +76,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             "Target's keys and values",
             capacity * models.target.kv_bytes,
             reserved,
-            f"Reserved for {capacity:,} tokens: prompt, output and the largest proposal.",
+            f"Reserved for {capacity:,} tokens: prompt, output and the largest proposal, and one to spare.",
         ),
         Line(
             "Wasted on rejected guesses",

@@ -192,7 +192,7 @@ def looping(lines: Iterable[Mapping[Any, Any]]) -> str:
     if not loops:
         return ""
     return (
-        f"{loops} of {texts} texts {'is a loop' if loops == 1 else 'are loops'} (at least {LOOP:.0%} of the tokens "
+        f"{loops} of the guessing lanes' {texts} texts {'is a loop' if loops == 1 else 'are loops'} (at least {LOOP:.0%} of the tokens "
         "repeat earlier text), which flatters every proposer."
     )
 

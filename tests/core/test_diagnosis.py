@@ -75,7 +75,7 @@ def plain() -> sd.Trace:
             (0.1, 9.1, 1.0),
             {},
             "acceptance",
-            "Most was lost to wrong guesses (α = 0%): ",
+            "Most was lost to rejected guesses (α = 0%): ",
         ),
         (next_probs, (60.0, 9.0, 1.0), {}, "drafting", "Most was lost to drafting, 6.00 of a plain round"),
         (next_probs, (1.0, 69.0, 1.0), {}, "width", "Most was lost to the wider pass, 6.00 of a plain round"),

@@ -50,6 +50,9 @@ export function createControls(on) {
 
   help.onclick = () => on.help();
   slider.oninput = () => on.scrub(Number(slider.value));
+  let [at, from] = [0, 0]; // where it stands, and stood as a finger touched it: if the page is scrolled from there, it goes back
+  slider.addEventListener("pointerdown", () => (from = at));
+  slider.addEventListener("pointercancel", () => on.scrub(from));
   speed.onchange = () => on.speed(Number(speed.value));
 
   let hinted = ""; // where a hint is shown: the lane and the stop
@@ -70,6 +73,7 @@ export function createControls(on) {
     show(view, rounds, early) {
       const { stop, last, begun } = view;
       here = `${view.lead} ${stop}`;
+      at = stop;
       if (hinted && hinted !== here) {
         setText(pace, "");
         pace.title = "";

@@ -23,9 +23,12 @@ import { createRepeats } from "./repeats.js";
  *   candidates: number|null}} Round `candidates`: of how many the proposals are the best, where not all are named
  * @typedef {{label: string, prompt: string, rounds: Round[], rest: string, total: number, temperature: number, judging: "each"|"longest",
  *   end: string|null, proposer: string, rule: string, trace: Trace|null, repeats: Repeats, lossy?: boolean, about?: string, apart?: boolean, untimed?: boolean,
- *   root?: string}} Lane
- *   `root`: of a run that goes on, the text of its prompt's last token; `untimed`: no time is recorded, so its rounds take one unit each, which is shown nowhere
+ *   draws?: boolean, root?: string}} Lane
+ *   `draws`: guesses are drawn at random, from a q that may at times be 1 on one token; `root`: of a run that goes on, the text of its prompt's last token; `untimed`: no time is recorded, so its rounds take one unit each, which is shown nowhere
  */
+
+const DRAWING = new Set(["draft-model", "early-exit", "shared-tokens", "parallel-draft", "branching", "oracle", "blind"]); // above temperature 0
+const FIXED = new Set(["likeliest", "most-likely", "repeat-last"]); // but not with these options
 
 /** @type {Verdict[]} */
 export const VERDICTS = ["accepted", "rejected", "unreached", "pruned", "cut", "discarded"];
@@ -179,6 +182,7 @@ export function laneOf(trace, label) {
     trace,
     repeats,
     untimed,
+    draws: (number(settings.temperature) ?? 0) > 0 && DRAWING.has(proposer) && !FIXED.has(String(settings.options?.draw ?? settings.options?.guess)),
   };
 }
 

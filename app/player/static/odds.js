@@ -82,10 +82,11 @@ export function oddsOf(view) {
   /** @param {Proposal} item */
   const seen = (item) => !["pruned", "discarded"].includes(lane.rounds[selection.round].proposals[item.node]?.verdict);
   const siblings = round.proposals.filter((item) => item.parent === parent && seen(item)); // of what the target saw
+  const dropped = proposal !== null && !seen(proposal); // the rule never compared it
   const elder = proposal ? siblings.filter((item) => item.node < node) : [];
   /** @param {(node: number) => boolean} test */
   const every = (test) => siblings.length > 0 && siblings.every((item) => test(item.node));
-  const pointed = every((at) => entry("q", at) === 1); // at temperature 0 also what a model drafted
+  const pointed = !lane.draws && every((at) => entry("q", at) === 1); // at temperature 0 also what a model drafted
   const q = position?.q ?? (position && pointed ? certain(siblings.map((item) => list(nodes.token)[item.node])) : null);
   const modelless = pointed && every((at) => entry("model_q", at) === null);
   const rule = String(settings.rule ?? "");
@@ -142,7 +143,7 @@ export function oddsOf(view) {
     matching: rule === "token-matching",
     lossy: Boolean(lane.lossy),
     rule,
-    judged: position && (position.p || q) ? bars(position.p, q, ["p", "q"]) : null,
+    judged: position && (position.p || q) && !(dropped && position.model_q) ? bars(position.p, q, ["p", "q"]) : null,
     models: position && (position.model_p || position.model_q) ? bars(position.penalised_p ?? position.model_p, position.penalised_q ?? position.model_q, columns) : null,
     before: { p: columns[0] === "model_p", q: columns[1] === "model_q", alike: !position?.model_q || (columns[0] === "model_p") === (columns[1] === "model_q") },
     overlap: number(position?.overlap),

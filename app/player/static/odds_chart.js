@@ -16,6 +16,8 @@ import { O } from "./text_odds.js";
 const SVG = "http://www.w3.org/2000/svg";
 /** @type {("p"|"q")[]} */
 const SIDES = ["q", "p"];
+/** @type {Part[]} */
+const PARTS = ["shared", "over", "under"];
 
 /**
  * Both distributions as bars of length 1, made of what they share and what they do not; with the numbers.
@@ -43,8 +45,17 @@ export function sums(totals, words, fixed) {
   return el(
     "div", { class: "sums" },
     el("div", { "aria-hidden": "true" }, fixed ? null : bar("q", "over"), bar("p", "under")),
-    el("ul", { class: "part-list" }, item("shared") || null, item("over") || null, item("under") || null),
+    el("ul", { class: "part-list" }, ...PARTS.map((name) => item(name) || null)),
   );
+}
+
+/**
+ * What the areas stand for, in few words beside the sentence; `sums` tells the rest below the chart.
+ * @param {Record<Part, string>} words
+ */
+export function key(words) {
+  const found = PARTS.filter((name) => words[name]);
+  return el("p", { class: "area-key", "aria-hidden": "true" }, ...found.map((name) => el("span", {}, el("i", { class: `swatch area ${name}` }), words[name])));
 }
 
 /**

@@ -94,6 +94,14 @@ function restOf(rows, map, candidates, name) {
 }
 
 /**
+ * Whether only a bound is known of one of its probabilities.
+ * @param {Pick<Shown, "p"|"q"|"pBound"|"qBound">} row
+ */
+export function isBounded({ p, q, pBound = null, qBound = null }) {
+  return (p === null && pBound !== null) || (q === null && qBound !== null);
+}
+
+/**
  * The rows that are shown, with all others as the last one.
  * @param {Bars} bars
  * @param {boolean} expanded

@@ -1,25 +1,26 @@
 /** The odds panel: p against q as areas, the coin on its ruler, and the residual distribution after a rejection. */
 
 /**
- * @import { Seen } from "../types.js"
  * @import { Areas } from "./areas.js"
- * @import { Criterion, Coin, Odds } from "./odds.js"
+ * @import { Odds } from "./odds.js"
  * @import { View } from "./state.js"
  */
 
 import { areasOf } from "./areas.js";
 import { el } from "./dom.js";
-import { coinRuler, rulerEnds } from "./needle.js";
 import { FACTS, oddsOf } from "./odds.js";
-import { chart, sums } from "./odds_chart.js";
+import { chart, key, sums } from "./odds_chart.js";
+import { choice, coin, coins, decided, saidBy, unknownCoin } from "./odds_coin.js";
 import { drawOf, residual } from "./odds_residual.js";
-import { shownOf } from "./odds_rows.js";
+import { isBounded, shownOf } from "./odds_rows.js";
 import { sure } from "./sure.js";
-import { flat, MARK, prob, quote, VERDICT } from "./text.js";
+import { MARK, prob, quote, VERDICT } from "./text.js";
 import { O } from "./text_odds.js";
 
 /** @type {Record<string, string|undefined>} why a guess was not judged, by its verdict */
 const UNSEEN = { waiting: O.waiting, pruned: O.pruned, cut: O.cut, discarded: O.discarded };
+
+const SHORT = 100; // characters of a sentence that leaves room for the areas' key beside it
 
 /** @returns the panel's view: `root`, `show(view, rules)` */
 export function createOdds() {
@@ -37,13 +38,15 @@ export function createOdds() {
   }
 
   /**
-   * Redraw after a press, keeping the focus.
+   * Redraw after a press, keeping the focus and what is in sight.
    * @param {Odds} odds
    * @param {string} button
    */
   function again(odds, button) {
+    const top = root.scrollTop;
     draw(odds);
-    /** @type {HTMLElement|null} */ (root.querySelector(button))?.focus();
+    /** @type {HTMLElement|null} */ (root.querySelector(button))?.focus({ preventScroll: true });
+    root.scrollTop = top;
   }
 
   /** @param {Odds} odds */
@@ -101,10 +104,13 @@ export function createOdds() {
     const fixed = using === "judged" && bars.hasP ? odds.fixed : null;
     const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching && (!odds.greedy || odds.lossy); // one-hot distributions need no sums
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
+    const named = parts && areas.totals ? words(odds, fixed) : null;
+    const unpenalised = using === "models" ? `${bars.hasP && odds.before.p ? "p" : ""}${bars.hasQ && odds.before.q ? "q" : ""}` : "";
+    const said = odds.verdict === "pruned" ? el("p", { class: "hint" }, O.pruned) : el("p", { class: "compares" }, comparison(odds, titleOf(odds), using, unpenalised));
     /** @type {HTMLElement[]} */
-    const made = odds.verdict === "pruned" ? [el("p", { class: "hint" }, O.pruned)] : [el("p", { class: "compares" }, comparison(odds, titleOf(odds), using, using === "models" ? `${bars.hasP && odds.before.p ? "p" : ""}${bars.hasQ && odds.before.q ? "q" : ""}` : ""))];
+    const made = [named && sure(said.textContent).length <= SHORT ? el("div", { class: "keyed" }, said, key(fixed ? O.fixedAreas : O.areas)) : said];
     made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ)), chart(areas, bars, parts, odds));
-    if (parts && areas.totals) made.push(sums(areas.totals, words(odds, fixed), Boolean(fixed)));
+    if (named && areas.totals) made.push(sums(areas.totals, named, Boolean(fixed)));
     if (bars.rows.some((row) => row.minor)) {
       const more = el("button", { type: "button", class: "more-rows" }, expanded ? O.showFewer : O.showAll(bars.rows.length));
       more.onclick = () => {
@@ -165,15 +171,6 @@ function unreached({ unreached: found }) {
 }
 
 /**
- * The words of the rule that judged; null for a rule without any.
- * @param {Record<string, (siblings: number) => string>} words
- * @param {Odds} odds
- */
-function saidBy(words, odds) {
-  return Object.hasOwn(words, odds.rule) ? words[odds.rule](odds.siblings) : null;
-}
-
-/**
  * What the rule compares here, in one sentence.
  * @param {Odds} odds
  * @param {string} title
@@ -224,86 +221,8 @@ function notes(odds, using, areas, parts, fixed) {
     if (!fixed && others && others.shared > 5e-4) said.push(O.othersIs);
   }
   if (parts && areas.rows.some((row) => row.most / areas.top > 0.002)) said.push(O.atMost);
+  else if (areas.rows.some(isBounded)) said.push(O.boundedAre);
   return said;
-}
-
-/**
- * In place of the coin at temperature 0, where none decides: the target's first choice beside the guess.
- * @param {Odds} odds
- * @param {string} best
- */
-function choice(odds, best) {
-  /** @param {string} name @param {string} words @param {string} text */
-  const row = (name, words, text) => el("div", { class: name }, el("dt", {}, words), el("dd", {}, flat(text)));
-  const verdict = sure(odds.verdict);
-  return el(
-    "div", { class: "coin choice" },
-    el("h3", {}, O.choice), el("dl", {}, row("best", O.firstChoice, best), row(`own ${verdict}`, O.theGuess, odds.text)),
-    el("p", { class: "note" }, O.decides(verdict === "accepted", VERDICT[verdict] ?? verdict)),
-  );
-}
-
-/** @param {Odds} odds @param {NonNullable<Odds["coin"]>} met @param {string} title */
-function coin(odds, met, title) {
-  const { u, threshold, later } = met;
-  const carried = odds.longest && odds.verdict === "accepted" && u >= threshold;
-  const words = carried ? O.carried(u, threshold) : O.tossed(u, threshold, sure(odds.verdict));
-  return el(
-    "div", { class: "coin", "data-coin": u, "data-threshold": threshold },
-    el("h3", {}, O.coin), coinRuler(u, threshold), rulerEnds(), el("p", { class: "note met" }, words), el("p", { class: "note" }, thresholdOf(odds, later, title)),
-  );
-}
-
-/**
- * In place of a coin that nobody recorded, as in runs of other engines.
- * @param {number|null} threshold
- */
-function unknownCoin(threshold) {
-  return el("div", { class: "coin unknown" }, el("h3", {}, O.coin), el("p", { class: "note" }, O.coinUnknown(threshold)));
-}
-
-/**
- * The origin of the coin's threshold.
- * @param {Odds} odds
- * @param {boolean} later
- * @param {string} title
- */
-function thresholdOf(odds, later, title) {
-  if (odds.longest) return O.longest;
-  if (odds.matching) return later ? O.matchRatioLater : O.matchRatio;
-  if (odds.rule !== "speculative-sampling") return saidBy(O.ratioBy, odds) ?? O.ruled(title);
-  if (odds.pointed) return later ? O.ratioFixedLater : O.ratioFixed;
-  return later ? O.ratioLater : O.ratio;
-}
-
-/**
- * The coins of a chain that is judged as one, below each other.
- * @param {Odds} odds
- * @param {Coin[]} all
- */
-function coins(odds, all) {
-  /** @param {Coin} coin */
-  const row = ({ node, text, verdict, u, threshold }) => el(
-    "li", { class: `${verdict}${node === odds.node ? " chosen" : ""}`, "data-node": node, "data-round": odds.round, "data-lane": odds.lane },
-    el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict] ?? ""),
-    el("span", { class: "bar-token" }, flat(text)), coinRuler(u, threshold),
-    el("span", { class: "unseen" }, `${VERDICT[verdict] ?? verdict}: ${prob(u)} / ${prob(threshold)}`),
-  );
-  return el("div", { class: "coins" }, el("h3", {}, O.coins), el("ol", {}, ...all.map(row)));
-}
-
-/**
- * In place of the coin, for a rule that compares probabilities with a threshold.
- * @param {Criterion} criterion
- * @param {Seen} verdict
- */
-function decided(criterion, verdict) {
-  const rule = O.criteria[criterion.rule](criterion).replace(/\.$/, "");
-  return el(
-    "div", { class: "coin decided" },
-    el("h3", {}, O.decided),
-    el("p", { class: "note" }, `${rule}: ${VERDICT[verdict]}. `, O.noCoin),
-  );
 }
 
 /** @param {NonNullable<Odds["facts"]>} values */
@@ -312,7 +231,7 @@ function facts(values) {
   for (const name of FACTS) {
     const value = values[name] ?? null;
     if (value === null) continue;
-    grid.append(el("div", {}, el("dt", {}, O.facts[name]), el("dd", { "data-name": name, "data-value": value }, name === "rank" ? String(value) : prob(value))));
+    grid.append(el("div", {}, el("dt", {}, O.facts[name]), el("dd", { "data-name": name, "data-value": value }, name === "rank" ? String(value) : name === "entropy" ? value.toFixed(3) : prob(value))));
   }
   return el("div", {}, el("h3", {}, O.recorded), grid);
 }

@@ -47,6 +47,7 @@ export function createPanels(views, opened) {
   function show() {
     const there = tabbed();
     const current = there.find((name) => name === asked()) ?? there[0];
+    const focused = /** @type {Document|ShadowRoot} */ (root.getRootNode()).activeElement;
     for (const name of names) {
       buttons[name].hidden = !there.includes(name);
       if (name === "tree") setText(buttons.tree, paired ? T.roundAndOdds : T.view.tree);
@@ -57,6 +58,8 @@ export function createPanels(views, opened) {
     grid.classList.toggle("rounds", current === "tree");
     tabs.hidden = there.length < 2 && !live;
     tabs.inert = live;
+    // What had the focus is hidden with its view: without this the keys would be the page's.
+    if (focused && current && grid.contains(focused) && !focused.checkVisibility()) buttons[current].focus({ preventScroll: true });
   }
 
   /** @param {string|null} name */

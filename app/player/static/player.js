@@ -14,19 +14,19 @@
 import { keepInAddress } from "./address.js";
 import { elementOf } from "./dom.js";
 import { createFeed } from "./feed.js";
-import { createFirstRound, isNew, slowly } from "./first_round.js";
+import { createFirstRound } from "./first_round.js";
 import { createKeys, lendKeys } from "./keys.js";
 import { nodeOf } from "./lighting.js";
 import { laneOf, lossy } from "./model.js";
 import { createMoves, wantedAt, whole } from "./moves.js";
+import { createOpening } from "./opening.js";
 import { createPlayback } from "./playback.js";
 import { createScreen } from "./screen.js";
 import { answer, nameOf } from "./source.js";
 import { fastest, lastStop, leader, ongoing, placed, visible } from "./state.js";
 import { createReporter, cursorOf, published } from "./reporter.js";
-import { tellingStop, toldBy } from "./telling.js";
 import { T } from "./text.js";
-import { atClock, byNode, ledBy, paced, roundOfClock, speedFor } from "./walk.js";
+import { atClock, byNode, ledBy, roundOfClock, speedFor } from "./walk.js";
 
 /**
  * Draw the player into `root`.
@@ -48,15 +48,15 @@ export function mount(root, first, api = {}) {
   /** @type {View|null} */
   let view = null;
   let replaying = false;
-  let slow = false; // whether playing begins with a round in slow motion
 
   const playback = createPlayback({
     next: (speed) => {
-      const next = (slow && slowly(lanes, cursor)) || paced(lanes, cursor, speed);
+      const next = opening.next(speed);
       return next && { ms: next.ms, go: () => move(next.cursor) };
     },
     rewind: () => move(whole(cursor, 0)),
     changed: () => {
+      if (!playback.isPlaying()) opening.paused();
       drawPlaying();
       draw();
       reporter.soon();
@@ -80,6 +80,7 @@ export function mount(root, first, api = {}) {
     answer: (number, words) => answer(String(data.events), number, words),
   });
   const { box } = screen;
+  const opening = createOpening({ now: () => ({ lanes, cursor, least: data.least }), move, hint: screen.hint, whole: screen.whole });
   root.replaceChildren(box);
   const feed = createFeed({
     say: screen.say,
@@ -235,12 +236,9 @@ export function mount(root, first, api = {}) {
     const moving = autoplay && wanted.stop === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     screen.panels.open(wanted.view);
     const lead = wanted.lead ?? (wanted.stop === null ? fastest(lanes) : null);
-    const opened = wanted.stop === null && !moving ? tellingStop(lanes[leader(lanes, lead)], data.least) : null;
-    move(wantedAt(lanes, { ...wanted, lead, stop: wanted.stop ?? (moving ? 0 : (opened ?? Infinity)) }));
-    if (opened !== null && opened < lastStop(lanes, cursor.lead)) screen.hint(T.opened(toldBy(lanes[leader(lanes, lead)].rounds[opened - 1])), T.openedWhy);
-    if (opened !== null || data.provenance === "measured") screen.whole(visible(lanes, whole(cursor, Infinity), data.least).lanes.map((lane) => lane.speedup));
+    move(wantedAt(lanes, { ...wanted, lead, stop: wanted.stop ?? 0 }));
+    opening.begin(moving, wanted.stop === null, data.provenance === "measured");
     reporter.forget();
-    slow = moving && isNew();
     if (!moving) return;
     playback.setSpeed(speedFor(lastStop(lanes, cursor.lead)));
     playback.play();
@@ -310,6 +308,7 @@ export function mount(root, first, api = {}) {
     destroy() {
       feed.destroy();
       playback.destroy();
+      opening.destroy();
       reporter.destroy();
       lent.destroy();
       firstRound.reset();

@@ -14,7 +14,7 @@ import { createTree } from "./tree_view.js";
 /** @returns the view: `root`, `show(view)`, `settle()`, `focus(node)`, `has(element)` */
 export function createRound() {
   const title = el("h2", { class: "round-title" });
-  const phases = el("span", { class: "phases" });
+  const phases = el("span", { class: "phases", title: T.phasesAre });
   const tree = createTree();
   const root = el("section", { class: "strip" }, el("div", { class: "strip-head" }, title, phases), tree.root);
 

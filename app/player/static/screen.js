@@ -23,6 +23,7 @@ import { createScore } from "./score.js";
 import { T } from "./text.js";
 import { createTimeline } from "./timeline.js";
 import { sentenceAt } from "./text_round.js";
+import { createTouchTitles } from "./touch_titles.js";
 import { createTranscript } from "./transcript.js";
 import { meanRound, ROUND_MS } from "./walk.js";
 
@@ -49,6 +50,7 @@ export function createScreen(on) {
   const story = el("div", { class: "story" }, laneBox, question.root, transcript.root);
   const stage = el("div", { class: "stage", hidden: true }, score.root, story, controls.root, panels.root, timeline.root);
   const box = el("div", { class: "player", tabindex: 0, role: "group", "aria-label": T.player }, notice, stage, help.root);
+  box.append(createTouchTitles(box));
   const lighting = createLighting(box);
   /** @type {ReturnType<typeof createLane>[]} */
   const ribbons = [];

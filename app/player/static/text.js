@@ -154,6 +154,7 @@ export const T = {
     ["p", "how likely the target finds a token at its place; at temperature 0 as the model itself gives it (after a repetition penalty), else after temperature, penalties and cut-offs"],
     ["q", "how likely the draft found it when it guessed it; likewise where it drew the guess, otherwise at temperature 1 (after a repetition penalty)"],
     ["γ", "how many tokens are guessed in a round"],
+    ["a telling round", "where a run opens: of chains, the most guesses kept before a rejection; otherwise the most tokens from one pass"],
   ],
   signsTitle: "Signs in the text",
   signs: [
@@ -202,6 +203,7 @@ export const T = {
 
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,
   untimed: "its times are not in this record",
+  phasesAre: "draft: what the proposer took, even where it proposed nothing; other: judging and committing",
   phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead) =>
     `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}target pass ${seconds(verify)} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
 

@@ -83,6 +83,8 @@ export const O = {
     fixed: { shared: "p of the guesses: one is accepted", over: "", under: "p of all others: none is" },
     held: { shared: "p of the guesses", over: "", under: "p of all other tokens" },
   },
+  areas: { shared: "both", over: "q > p", under: "p > q" }, // in short, beside the sentence
+  fixedAreas: { shared: "the guesses", over: "", under: "all others" },
   sums: { p: "p", q: "q" },
   guide: (/** @type {boolean} */ p, /** @type {boolean} */ q) => {
     if (p && q) return "Each row is a token, in the order of its larger probability. Solid line p: the target's; dashed line q: the draft's.";
@@ -101,7 +103,7 @@ export const O = {
     `At temperature 0 a guess is accepted only if it is the target's first choice${rank === null || rank === 1 ? "" : `; the target ranked ${guess} ${rank}${ordinal(rank)}`}.`,
   comparesPenalised: (/** @type {string} */ guess, /** @type {number|null} */ rank, /** @type {string} */ shown) =>
     `${O.comparesGreedy(guess, rank)} That is after the penalty for repetition${O.beforeIt(shown)}.`,
-  without: (/** @type {string} */ other) => ` Without the penalty for repetition it would be ${other}.`,
+  without: (/** @type {string} */ other) => ` Without the penalty for repetition the target's first choice would be ${other}.`,
   beforeIt: (/** @type {string} */ shown) => (shown ? `; the chart shows ${shown.length > 1 ? "p and q" : shown} before it, as recorded` : ""),
   comparesChain: "The rule judges the chain as a whole: it multiplies p/q along it, never above 1, and keeps the longest prefix whose last coin passes.",
   comparesElder: (/** @type {number|null} */ q, /** @type {boolean} */ sameQ, /** @type {number} */ waiting) =>
@@ -141,6 +143,7 @@ export const O = {
   everything: "all others",
   among: "among the others",
   bounded: "The record names the most likely tokens only. This one is among the others, so only an upper bound is known.",
+  boundedAre: "Grey “<”: the record names the ten most likely tokens of each distribution. Any other is at most as likely as the last of them.",
   showAll: (/** @type {number} */ n) => `Show all ${n} tokens`,
   showFewer: "Show fewer",
   residual: "After a rejection: where p exceeds q",

@@ -26,7 +26,7 @@ export const W = {
     medusa: "The heads", eagle: "The head", eagle3: "The head", mtp: "The modules", "early-exit": "The exit",
   },
   start: "Step forward to see what the proposer looked at.",
-  medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => `${heads === null ? "The heads" : count(heads, "head")} read the target's last state, each guessing one position further ahead. From their lists ${nodes === 1 ? "one guess was" : `${nodes} guesses were`} sent to the target.`,
+  medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => !nodes ? "The heads guessed nothing in this round." : `${heads === null ? "The heads" : count(heads, "head")} read the target's last state, each guessing one position further ahead. From their lists ${nodes === 1 ? "one guess was" : `${nodes} guesses were`} sent to the target.`,
   eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => levels === null && !nodes ? "The head guessed nothing in this round." : `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest("it", shown)}`,
   mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => levels === null && !nodes ? "The modules guessed nothing in this round." : `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest("they", shown)}`,
   pathsBy: "Guesses by the product of q along their path",
@@ -38,7 +38,7 @@ export const W = {
   },
   byText: (/** @type {string[]} */ own, /** @type {number} */ nodes) => own.length ? `In its own tokens the draft wrote ${pieces(own)}; split anew, ${nodes === 1 ? "this is one token" : `these are ${nodes} tokens`} of the target.` : "The draft wrote nothing.",
   byTokens: (/** @type {string[]} */ own, /** @type {number} */ nodes) => own.length ? `In its own tokens the draft wrote ${pieces(own)}; ${nodes === 1 ? "it is a token" : "all of them are tokens"} of the target as well.` : "The draft wrote nothing.",
-  exit: (/** @type {number|null} */ layer, /** @type {number} */ nodes) => `The first ${layer === null ? "layers" : count(layer, "layer")} of the target alone wrote ${nodes === 1 ? "this" : `these ${count(nodes, "guess")}`}; its other layers check.`,
+  exit: (/** @type {number|null} */ layer, /** @type {number} */ nodes) => !nodes ? "The first layers guessed nothing in this round." : `The first ${layer === null ? "layers" : count(layer, "layer")} of the target alone wrote ${nodes === 1 ? "this" : `these ${count(nodes, "guess")}`}; its other layers check.`,
   suffix: (/** @type {number|null} */ length, /** @type {number|null} */ places, /** @type {number|null} */ earlier, /** @type {number} */ nodes) => {
     if (!length || !places) return "No earlier place gave anything to propose.";
     const where = earlier ? `, ${earlier === places ? (places === 1 ? "in an earlier text" : "all in earlier texts") : `${earlier} of them in earlier texts`}` : "";

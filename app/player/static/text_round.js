@@ -95,7 +95,9 @@ export function sentenceOf(lane, round) {
   const [cut, unreached] = [of("cut").length, of("unreached").length];
   if (cut && unreached) parts.push(`did not reach ${unreached === 1 ? "one" : unreached}`);
   if (cut) parts.push(`left out ${cut === 1 ? "one" : cut}, as the text ended before ${cut === 1 ? "it" : "them"}`);
-  if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${alike ? spaced(own.name) : quote(own.name)}${rejected.length ? " instead" : ""}`);
+  const same = own && own.source !== "bonus" && rejected.some((item) => item.text === own.name); // a lossy rule refused the target's own choice
+  if (same) parts.push("wrote it all the same, as its own token");
+  else if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${alike ? spaced(own.name) : quote(own.name)}${rejected.length ? " instead" : ""}`);
   const last = parts.pop();
   return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${sideNotes(lane, round)}`;
 }
@@ -159,5 +161,5 @@ function copiedFrom(lane, round) {
   let matched = "";
   for (let at = start; at < start + length; at += 1) matched += String((at < prompt.length ? prompt[at] : output[at - prompt.length]) ?? "");
   if (!matched.trim()) return ", copied from earlier text";
-  return `, copied from what followed ${quote(matched)} ${start < prompt.length ? "in the prompt" : "in its own text"}`;
+  return `, copied from what followed ${quote(matched)} ${start + length <= prompt.length ? "in the prompt" : "in its own text"}`;
 }

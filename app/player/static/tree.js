@@ -134,7 +134,7 @@ export function inLines({ places, columns, deep }, across) {
   const starts = [0];
   for (let at = 0; at <= line(columns - 1); at += 1) starts.push(starts[at] + Math.max(...deep.filter((_, column) => line(column) === at)));
   const moved = [...places].map(/** @returns {[Key, Place]} */ ([node, { column, row }]) => [node, { column: column ? 1 + ((column - 1) % across) : 0, row: starts[line(column)] + row }]);
-  return { places: new Map(moved), columns: across + 1, rows: starts[starts.length - 1], lines: starts.length > 2 };
+  return { places: new Map(moved), columns: across + 1, rows: starts[starts.length - 1], lines: [...places.values()].some(({ column }) => line(column) > 0) };
 }
 
 /**

@@ -54,7 +54,7 @@ export function factsOf(lane, round, target, done) {
   // At temperature 0 the judge's p and q are only 0 and 1, and the models' own say more; above it the judge's decide.
   const own = lane.temperature === 0;
   const columns = { p: list(record.p), q: list(record.q), mp: list(record.penalised_p ?? record.model_p), mq: list(record.penalised_q ?? record.model_q), rank: list(record.rank) };
-  const fixed = columns.q.every((value) => number(value) === null || value === 1); // for the judge; its own q is what the draft had
+  const fixed = !lane.draws && columns.q.every((value) => number(value) === null || value === 1); // for the judge; its own q is what the draft had
   /** @param {number} node */
   const qOf = (node) => (own || fixed || number(columns.mq[node]) === null ? number(columns.mq[node]) : number(columns.q[node]));
   /** @param {number} node */

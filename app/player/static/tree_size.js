@@ -12,7 +12,7 @@ import { CHIP, LONG } from "./tree_node.js";
  * @typedef {{column: number, row: number}} Size px
  */
 
-export const FULL = { column: 128, row: 64 }; // px at 100 % and a type of 16 px; all sizes grow with the page's type
+const FULL = { column: 128, row: 64 }; // px at 100 % and a type of 16 px; all sizes grow with the page's type
 const EDGES = 12; // px of the box's own height: padding and border
 const NUMBERS = 60; // px: a row with room for p and q below the word
 const PAIR = { column: 140, row: 44 }; // px: p and q side by side below the word
@@ -20,7 +20,7 @@ const LEAST = { column: 34, row: 15 };
 const WORD = { column: 104, row: 20 }; // room for a word of seven letters
 const SHORT = 84; // px: a chain with narrower columns cuts common words and is folded into lines
 const PHONE = 480; // px: a box this narrow is scrolled with a finger anyway, so every node keeps its word
-const WORDS = { wide: 7.9, close: 6.9, edge: 34, phone: 29 }; // px: a character, one of a long word, a node's edges and mark
+const WORDS = { wide: 8, close: 6.9, edge: 35, phone: 30 }; // px: a character, one of a long word, a node's edges and mark
 const SHORTEST = 4; // characters that each column has room for where others need it
 const NOTED = 6; // characters: the root's column has room for what is said below it
 const PAIRED = 3; // rows; a tree with more leaves room for the odds below it
@@ -60,6 +60,17 @@ export function sizeOf(wish, room, layout) {
     return { column: within(across, narrow ? least.column : WORD.column, 176), row: pair ? PAIR.row * scale : full ? Math.min(down, FULL.row * scale) : within(down, low ? least.row : FLAT, FLAT) };
   }
   return { column: Math.max(FULL.column * wish, LEAST.column) * scale, row: Math.max(FULL.row * wish, LEAST.row) * scale };
+}
+
+/**
+ * The wish for a tree that is larger or smaller than it is now, in both directions.
+ * @param {Size} size
+ * @param {number} scale how much larger than usual the page's type is
+ * @param {number} factor
+ */
+export function zoomed({ column, row }, scale, factor) {
+  const now = [column / FULL.column / scale, row / FULL.row / scale];
+  return factor * (factor > 1 ? Math.max(...now) : Math.min(...now));
 }
 
 /**

@@ -23,7 +23,7 @@ import { factsOf, FOLDED_FROM, itemsOf, sightOf } from "./tree_facts.js";
 import { createLines } from "./tree_lines.js";
 import { CHIP, createLegend, curve, makeNode, paintNode } from "./tree_node.js";
 import { createNote } from "./tree_note.js";
-import { detailOf, drawn as drawnIn, FULL, into, roomOf, sizeOf } from "./tree_size.js";
+import { detailOf, drawn as drawnIn, into, roomOf, sizeOf, zoomed } from "./tree_size.js";
 import { createZoom } from "./zoom.js";
 
 /** @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape what determines the layout */
@@ -43,7 +43,7 @@ export function createTree() {
   const guide = el("span");
   /** @type {Parameters<typeof write>[0]} */
   const drawn = { known: {} }; // sizes as last written
-  const zoom = createZoom(box, { by: (factor, at) => resize(current().row / FULL.row / room.scale * factor, at), to: (view) => toggle(view === "fit" ? "fit" : 1) });
+  const zoom = createZoom(box, { by: (factor, at) => resize(zoomed(current(), room.scale, factor), at), to: (view) => toggle(view === "fit" ? "fit" : 1) });
   const toggle = (/** @type {"fit"|1} */ view) => resize(wish === view ? "auto" : view, null); // pressed again, back to how it began
   const cue = el("p", { class: "hint tree-cue", hidden: true });
   const fold = el("button", { type: "button", class: "more-rows", hidden: true });
@@ -241,12 +241,13 @@ export function createTree() {
    * @param {{x: number, y: number}|null} at
    */
   function resize(to, at) {
-    const before = current();
+    const [before, folded] = [current(), layout.lines];
     const [x, y] = at ? [at.x, at.y] : [room.width / 2, Math.min(room.height, layout.rows * before.row) / 2];
     wish = typeof to === "number" ? Math.min(Math.max(to, 0.3), 2.5) : to;
     measure();
     const after = current();
-    box.scrollTo((scroll.left + x) / before.column * after.column - x, (scroll.top + y) / before.row * after.row - y);
+    if (folded !== layout.lines) reveal(true); // another picture
+    else box.scrollTo((scroll.left + x) / before.column * after.column - x, (scroll.top + y) / before.row * after.row - y);
   }
 
   /**

@@ -182,6 +182,7 @@ export const T = {
     ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist; bei Temperatur 0 so, wie das Modell selbst es angibt (nach einem Abzug für Wiederholungen), sonst nach Temperatur, Strafen und Grenzen"],
     ["q", "wie wahrscheinlich es für den Draft war, als er es riet; ebenso, wo er den Vorschlag zog, sonst bei Temperatur 1 (nach einem Abzug für Wiederholungen)"],
     ["γ", "wie viele Tokens in einer Runde geraten werden"],
+    ["eine aufschlussreiche Runde", "wo ein Lauf beginnt: bei Ketten die meisten behaltenen Vorschläge vor einer Ablehnung, sonst die meisten Tokens aus einem Durchlauf"],
   ],
   signsTitle: "Zeichen im Text",
   signs: [
@@ -230,6 +231,7 @@ export const T = {
 
   roundTitle: (n) => `Runde ${n}`,
   untimed: "ihre Zeiten stehen nicht in dieser Aufzeichnung",
+  phasesAre: "Draft: die Zeit des Vorschlagens, auch wo es nichts vorschlug; sonstiges: Beurteilen und Übernehmen",
   phases: (draft, verify, other, ahead) =>
     `${draft > 0 ? `Draft ${seconds(draft)} · ` : ""}Zielmodell ${seconds(verify)} · sonstiges ${seconds(other)}${ahead > 0 ? ` · voraus ${seconds(ahead)}` : ""}`,
 

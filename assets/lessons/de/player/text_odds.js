@@ -65,6 +65,8 @@ export const O = {
     fixed: { shared: "p der Vorschläge: einer wird angenommen", over: "", under: "p aller anderen: keiner" },
     held: { shared: "p der Vorschläge", over: "", under: "p aller anderen Tokens" },
   },
+  areas: { shared: "beide", over: "q > p", under: "p > q" },
+  fixedAreas: { shared: "die Vorschläge", over: "", under: "alle anderen" },
   sums: { p: "p", q: "q" },
   guide: (p, q) => {
     if (p && q) return "Jede Zeile ist ein Token. Durchgezogen p: die Wahrscheinlichkeit des Zielmodells; gestrichelt q: die des Drafts.";
@@ -81,7 +83,7 @@ export const O = {
   comparesGreedy: (guess, rank) =>
     `Bei Temperatur 0 wird ein Vorschlag nur angenommen, wenn er die erste Wahl des Zielmodells ist${rank === null || rank === 1 ? "" : `; ${guess} hatte dort Rang ${rank}`}.`,
   comparesPenalised: (guess, rank, shown) => `${O.comparesGreedy(guess, rank)} Das gilt nach dem Abzug für Wiederholungen${O.beforeIt(shown)}.`,
-  without: (other) => ` Ohne den Abzug für Wiederholungen wäre es ${other}.`,
+  without: (other) => ` Ohne den Abzug für Wiederholungen wäre die erste Wahl des Zielmodells ${other}.`,
   beforeIt: (shown) => (shown ? `; das Diagramm zeigt ${shown.length > 1 ? "p und q" : shown} vor dem Abzug, wie aufgezeichnet` : ""),
   comparesChain: "Die Regel beurteilt die Kette als Ganzes: Sie multipliziert p/q entlang der Kette, nie über 1, und behält das längste Anfangsstück, dessen letzte Münze besteht.",
   comparesElder: (q, sameQ, waiting) =>
@@ -119,6 +121,7 @@ export const O = {
   modelless: "Dieser Vorschlag kam ohne Modell zustande; ein q gibt es also nicht zu zeigen.",
   everything: "alle anderen",
   among: "unter den anderen",
+  boundedAre: "Graues „<“: Die Aufzeichnung nennt von jeder Verteilung die zehn wahrscheinlichsten Tokens. Jedes andere ist höchstens so wahrscheinlich wie das letzte davon.",
   bounded: "Namentlich sind nur die wahrscheinlichsten Tokens aufgezeichnet. Dieses ist unter den anderen; bekannt ist nur eine obere Grenze.",
   showAll: (n) => `Alle ${n} Tokens zeigen`,
   showFewer: "Weniger zeigen",

@@ -30,7 +30,7 @@ export const W = {
     suffix: "Wo der Text schon einmal so lautete", recycling: "Was das Zielmodell zuvor wahrscheinlich fand",
   },
   start: "Gehen Sie einen Schritt weiter, um zu sehen, was das Verfahren sich ansah.",
-  medusa: (heads, nodes) => `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter; an das Zielmodell ${nodes === 1 ? "ging ein Vorschlag" : `gingen ${nodes} Vorschläge`}.`,
+  medusa: (heads, nodes) => !nodes ? "Die Köpfe schlugen in dieser Runde nichts vor." : `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter; an das Zielmodell ${nodes === 1 ? "ging ein Vorschlag" : `gingen ${nodes} Vorschläge`}.`,
   eagle: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde riet der Kopf nichts." : `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("er", shown)}`,
   mtp: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde rieten die Vorhersageschichten nichts." : `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("sie", shown)}`,
   pathsBy: "Vorschläge nach dem Produkt der q auf ihrem Pfad",
@@ -42,7 +42,7 @@ export const W = {
   },
   byText: (own, nodes) => own.length ? `In seinen eigenen Tokens schrieb der Draft ${pieces(own)}; neu zerlegt ${nodes === 1 ? "ist das ein Token" : `sind das ${nodes} Tokens`} des Zielmodells.` : "Der Draft schrieb nichts.",
   byTokens: (own, nodes) => own.length ? `In seinen eigenen Tokens schrieb der Draft ${pieces(own)}; ${nodes === 1 ? "auch das Zielmodell hat dieses Token" : "auch das Zielmodell hat diese Tokens alle"}.` : "Der Draft schrieb nichts.",
-  exit: (layer, nodes) => `${layer === null ? "Die ersten Schichten" : `Allein die ersten ${count(layer, "Schicht", "Schichten")}`} des Zielmodells schrieben ${nodes === 1 ? "diesen Vorschlag" : `diese ${nodes} Vorschläge`}; seine übrigen Schichten prüfen.`,
+  exit: (layer, nodes) => !nodes ? "Die ersten Schichten schlugen in dieser Runde nichts vor." : `${layer === null ? "Die ersten Schichten" : `Allein die ersten ${count(layer, "Schicht", "Schichten")}`} des Zielmodells schrieben ${nodes === 1 ? "diesen Vorschlag" : `diese ${nodes} Vorschläge`}; seine übrigen Schichten prüfen.`,
   suffix: (length, places, earlier, nodes) => {
     if (!length || !places) return "Keine frühere Stelle ergab einen Vorschlag.";
     const where = earlier ? `, ${earlier === places ? (places === 1 ? "in einem früheren Text" : "alle in früheren Texten") : `${earlier} davon in früheren Texten`}` : "";
