@@ -50,12 +50,12 @@ export function sums(totals, words, fixed) {
 }
 
 /**
- * What the areas stand for, in few words beside the sentence; `sums` tells the rest below the chart.
- * @param {Record<Part, string>} words
+ * A sentence with the areas that it is about drawn after their names.
+ * @param {string} sentence with their names in braces
+ * @param {boolean} areas whether they are drawn in the chart
  */
-export function key(words) {
-  const found = PARTS.filter((name) => words[name]);
-  return el("p", { class: "area-key", "aria-hidden": "true" }, ...found.map((name) => el("span", {}, el("i", { class: `swatch area ${name}` }), words[name])));
+export function keyed(sentence, areas) {
+  return sentence.split(/\{(\w+)\}/).map((part, at) => (at % 2 === 0 ? part : areas ? el("i", { class: `swatch area ${part}` }) : ""));
 }
 
 /**

@@ -9,7 +9,7 @@
 import { areasOf } from "./areas.js";
 import { el } from "./dom.js";
 import { FACTS, oddsOf } from "./odds.js";
-import { chart, key, sums } from "./odds_chart.js";
+import { chart, keyed, sums } from "./odds_chart.js";
 import { choice, coin, coins, decided, saidBy, unknownCoin } from "./odds_coin.js";
 import { drawOf, residual } from "./odds_residual.js";
 import { isBounded, shownOf } from "./odds_rows.js";
@@ -19,8 +19,6 @@ import { O } from "./text_odds.js";
 
 /** @type {Record<string, string|undefined>} why a guess was not judged, by its verdict */
 const UNSEEN = { waiting: O.waiting, pruned: O.pruned, cut: O.cut, discarded: O.discarded };
-
-const SHORT = 100; // characters of a sentence that leaves room for the areas' key beside it
 
 /** @returns the panel's view: `root`, `show(view, rules)` */
 export function createOdds() {
@@ -106,9 +104,9 @@ export function createOdds() {
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     const named = parts && areas.totals ? words(odds, fixed) : null;
     const unpenalised = using === "models" ? `${bars.hasP && odds.before.p ? "p" : ""}${bars.hasQ && odds.before.q ? "q" : ""}` : "";
-    const said = odds.verdict === "pruned" ? el("p", { class: "hint" }, O.pruned) : el("p", { class: "compares" }, comparison(odds, titleOf(odds), using, unpenalised));
+    const said = odds.verdict === "pruned" ? el("p", { class: "hint" }, O.pruned) : el("p", { class: "compares" }, ...keyed(comparison(odds, titleOf(odds), using, unpenalised), named !== null));
     /** @type {HTMLElement[]} */
-    const made = [named && sure(said.textContent).length <= SHORT ? el("div", { class: "keyed" }, said, key(fixed ? O.fixedAreas : O.areas)) : said];
+    const made = [said];
     made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ)), chart(areas, bars, parts, odds));
     if (named && areas.totals) made.push(sums(areas.totals, named, Boolean(fixed)));
     if (bars.rows.some((row) => row.minor)) {

@@ -83,8 +83,6 @@ export const O = {
     fixed: { shared: "p of the guesses: one is accepted", over: "", under: "p of all others: none is" },
     held: { shared: "p of the guesses", over: "", under: "p of all other tokens" },
   },
-  areas: { shared: "both", over: "q > p", under: "p > q" }, // in short, beside the sentence
-  fixedAreas: { shared: "the guesses", over: "", under: "all others" },
   sums: { p: "p", q: "q" },
   guide: (/** @type {boolean} */ p, /** @type {boolean} */ q) => {
     if (p && q) return "Each row is a token, in the order of its larger probability. Solid line p: the target's; dashed line q: the draft's.";
@@ -95,10 +93,11 @@ export const O = {
   beforeGreedy: (/** @type {boolean} */ unpenalised) => `q is the draft's probability of each token${unpenalised ? ", before the penalty for repetition" : ""}. The target has not run yet, so there is no p.`,
   beforeModelless: "The guess came without a model, so it has no q; the rule takes it for certain. The target has not run yet, so there is no p.",
   beforeFixed: (/** @type {boolean} */ drafted) => `The guesses are fixed, not drawn at random: for the rule q is 1 on each${drafted ? ", whatever the draft's own q" : ""}. The target has not run yet, so there is no p.`,
-  compares: "What p and q share is accepted; where q is above p, the guess may be rejected.",
+  // {shared}, {over}: the area that is meant, drawn after the word.
+  compares: "What p and q share{shared} is accepted; where q is above p{over}, the guess may be rejected.",
   comparesFixed: (/** @type {number} */ n) => (n > 1
     ? "The guesses were fixed, not drawn at random: the rule tries one after another, and each is accepted with its share of what is left of p."
-    : "The guess was fixed, not drawn at random: the rule accepts it with the target's own probability p."),
+    : "The guess was fixed, not drawn at random: the rule accepts it with the target's own probability p{shared}."),
   comparesGreedy: (/** @type {string} */ guess, /** @type {number|null} */ rank) =>
     `At temperature 0 a guess is accepted only if it is the target's first choice${rank === null || rank === 1 ? "" : `; the target ranked ${guess} ${rank}${ordinal(rank)}`}.`,
   comparesPenalised: (/** @type {string} */ guess, /** @type {number|null} */ rank, /** @type {string} */ shown) =>

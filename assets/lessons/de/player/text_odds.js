@@ -65,8 +65,6 @@ export const O = {
     fixed: { shared: "p der Vorschläge: einer wird angenommen", over: "", under: "p aller anderen: keiner" },
     held: { shared: "p der Vorschläge", over: "", under: "p aller anderen Tokens" },
   },
-  areas: { shared: "beide", over: "q > p", under: "p > q" },
-  fixedAreas: { shared: "die Vorschläge", over: "", under: "alle anderen" },
   sums: { p: "p", q: "q" },
   guide: (p, q) => {
     if (p && q) return "Jede Zeile ist ein Token. Durchgezogen p: die Wahrscheinlichkeit des Zielmodells; gestrichelt q: die des Drafts.";
@@ -76,10 +74,10 @@ export const O = {
   beforeGreedy: (unpenalised) => `q ist die Wahrscheinlichkeit, die der Draft jedem Token gibt${unpenalised ? ", vor dem Abzug für Wiederholungen" : ""}. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.`,
   beforeModelless: "Der Vorschlag kam ohne Modell zustande und hat kein q; die Regel nimmt ihn als sicher. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
   beforeFixed: (drafted) => `Die Vorschläge stehen fest und sind nicht gezogen: Für die Regel ist q bei jedem 1${drafted ? ", gleich welches q der Draft selbst hatte" : ""}. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.`,
-  compares: "Was p und q gemeinsam ist, wird angenommen; wo q über p liegt, kann der Vorschlag abgelehnt werden.",
+  compares: "Was p und q gemeinsam ist{shared}, wird angenommen; wo q über p liegt{over}, kann der Vorschlag abgelehnt werden.",
   comparesFixed: (n) => (n > 1
     ? "Die Vorschläge standen fest und waren nicht gezogen: Sie werden nacheinander versucht, und jeder wird mit seinem Anteil an dem angenommen, was von p übrig ist."
-    : "Der Vorschlag stand fest und war nicht gezogen: Er wird mit der eigenen Wahrscheinlichkeit p des Zielmodells angenommen."),
+    : "Der Vorschlag stand fest und war nicht gezogen: Er wird mit der eigenen Wahrscheinlichkeit p{shared} des Zielmodells angenommen."),
   comparesGreedy: (guess, rank) =>
     `Bei Temperatur 0 wird ein Vorschlag nur angenommen, wenn er die erste Wahl des Zielmodells ist${rank === null || rank === 1 ? "" : `; ${guess} hatte dort Rang ${rank}`}.`,
   comparesPenalised: (guess, rank, shown) => `${O.comparesGreedy(guess, rank)} Das gilt nach dem Abzug für Wiederholungen${O.beforeIt(shown)}.`,
