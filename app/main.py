@@ -33,8 +33,10 @@ FIXES = (
     + quirks.UNSEEN
 )
 st.html(quirks.style(CSS + FIXES))
+quirks.way_back()
 quirks.scheme()
 quirks.close_menu(page.url_path)
+quirks.restore_address()
 address.catch_up(page.url_path)
 state.presented = presenter.presenting()
 try:

@@ -20,6 +20,7 @@ from functools import wraps
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+from urllib.parse import parse_qs
 
 import streamlit as st
 from starlette.websockets import WebSocketDisconnected
@@ -199,6 +200,23 @@ def came_by_history() -> bool:
     return context is not None and context.is_history_navigation
 
 
+def restore_address() -> None:
+    """After the browser's back or forward button, take the whole address, before a widget is drawn.
+
+    As a page is turned, Streamlit takes out of the address what belongs to a widget of the page that is left. Two of
+    our pages name such settings alike, and back on the first they would be lost.
+    """
+    context = get_script_run_ctx()
+    if context is None or not context.is_history_navigation:
+        return
+    wanted = parse_qs(context.query_string, keep_blank_values=True)
+    if {key: st.query_params.get_all(key) for key in st.query_params} == wanted:
+        return
+    st.query_params.from_dict(wanted)
+    with context.session_state.query_params() as address:
+        address.set_initial_query_params_from_current()
+
+
 @dataclass(slots=True)
 class _Written:
     value: str | None  # None: the key was removed
@@ -274,6 +292,19 @@ def close_menu(place: str) -> None:
         _close_menu(key="menu-of-page", data={"place": place, "button": SELECTORS["collapse"]})
 
 
+# --- The browser's history ---
+
+_way_back = st.components.v2.component(
+    "specdec_way_back", html="<i hidden>\n</i>", js=(HERE / "way_back.js").read_text(encoding="utf-8")
+)
+
+
+def way_back() -> None:
+    """Let the browser's back button lead to the page before, with the address it had."""
+    with st.container(key="way-back"):
+        _way_back(key="way-back-to-pages")
+
+
 # --- Scroll position and keyboard focus ---
 
 # Streamlit keeps a page's scroll position when all of it is replaced, and cannot scroll to an element.
@@ -301,7 +332,7 @@ _scheme = st.components.v2.component(
     "specdec_scheme", html="<i hidden>\n</i>", js=(HERE / "scheme.js").read_text(encoding="utf-8")
 )
 # An element without height still has a gap.
-UNSEEN = ":--layout:has(> :is(.st-key-scheme, .st-key-close-menu)) { display: none; }\n"
+UNSEEN = ":--layout:has(> :is(.st-key-scheme, .st-key-close-menu, .st-key-way-back)) { display: none; }\n"
 
 
 def scheme() -> None:

@@ -130,17 +130,16 @@ def test_escape_stops_all_lanes(open_page: Open, server: Server) -> None:
     expect(page.get_by_text("Why faster, why slower?")).to_be_visible(timeout=LONG_S)
 
 
-def test_the_way_back_during_a_run_leads_out_of_neither_the_run_nor_its_stop(
-    open_page: Open, server: Server
-) -> None:
-    """Catches: a run that goes on behind a page without a Stop."""
+def test_the_way_back_to_a_run_leads_to_its_stop_as_well(open_page: Open, server: Server) -> None:
+    """Catches: a run that goes on behind a page without a Stop, and a page of its own for each part of an address."""
     page = open_page("/compare?tokens=900&prompt=the+dog+the+dog+the+dog+the+dog&lane=draft-model;gamma=1")
     run(page)
     until(lambda: server.busy() == 1, 20)
     page.wait_for_url(re.compile("run="), wait_until="commit")
+    page.get_by_test_id("stTopNav").get_by_role("link", name="Library").click()
+    page.get_by_text("Nothing here yet").wait_for()
     page.go_back(wait_until="commit")
     stop = page.get_by_role("button", name="Stop")
-    page.wait_for_timeout(1_500)  # the page's answer to the way back
     expect(stop).to_be_enabled()
     expect(page.locator(".lane").nth(1).locator(".round").first).to_be_visible()
     stop.click()

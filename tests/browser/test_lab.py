@@ -241,6 +241,23 @@ def test_the_way_back_leads_to_the_page_before_not_through_the_viewers_moves(ope
     expect(page.get_by_text("Nothing here yet")).to_be_visible()
 
 
+def test_the_way_back_from_the_comparison_leads_to_the_settings_that_were_left(open_page: Open) -> None:
+    """Both pages have a field of that name. Catches: a setting that Streamlit takes out of the address on the way."""
+    page = open_page("/?tokens=61&seed=9")
+    page.locator(STILL).wait_for(state="attached")
+    page.get_by_test_id("stTopNav").get_by_role("link", name="Compare").click()
+    expect(page.get_by_role("heading", name="Compare")).to_be_visible()
+    page.wait_for_url(re.compile("/compare"), wait_until="commit")
+    page.go_back(wait_until="commit")
+    page.wait_for_url(re.compile("tokens=61&seed=9"), wait_until="commit")
+    page.get_by_role("button", name="More settings").click()
+    expect(page.get_by_label("New tokens")).to_have_value("61")
+    expect(page.get_by_label("Seed")).to_have_value("9")
+    page.keyboard.press("Escape")
+    page.go_forward(wait_until="commit")
+    expect(page.get_by_role("heading", name="Compare")).to_be_visible()
+
+
 def test_a_visitor_who_guesses_is_asked_and_closing_the_tab_ends_the_wait(
     open_page: Open, server: Server
 ) -> None:
