@@ -29,6 +29,7 @@ FIXES = (
     + quirks.NO_EMPTY_BOXES
     + quirks.NO_KEYS_WITHOUT_ROOM
     + quirks.NO_SWIPES
+    + quirks.WHOLE_TIPS
     + quirks.FOCUS
     + quirks.UNSEEN
 )

@@ -27,6 +27,7 @@ def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenan
             x=clock,
             y=tokens,
             mode="lines",
+            cliponaxis=False,
             line={"shape": "hv", "color": colour, "dash": dash, "width": 2.5},
             hovertemplate="%{y} tokens after %{x:.3f} s<extra>" + escape(label, quote=False) + "</extra>",
         )

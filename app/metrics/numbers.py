@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from app.text import count
 from specdec_core import theory
@@ -90,6 +92,11 @@ def parting(first: Trace, second: Trace) -> int | None:
     return next((at for at, (a, b) in enumerate(pairs) if a != b), None)
 
 
+def _only_best(settings: Mapping[str, Any]) -> bool:
+    """Whether only the most likely token can be drawn, whatever the temperature."""
+    return settings.get("top_k") == 1 or settings.get("min_p") == 1
+
+
 def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
     """Whether the texts agree, and a sentence that says so; None if they are not expected to agree."""
     temperature = other.header.settings.get("temperature", 0.0)
@@ -107,7 +114,7 @@ def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
             else "Here the lanes happened to write the same text, which the rule does not guarantee."
         )
         return None, f"Lossy: {title} changes the target's distribution. {outcome}"
-    if temperature and temperature > 0:
+    if temperature and temperature > 0 and not _only_best(other.header.settings):
         outcome = (
             f"they diverge at token {at + 1}"
             + (", so the speedup compares two different texts" if compares else "")
@@ -119,8 +126,9 @@ def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
             "A lossless rule keeps the target's distribution, not its words."
         )
     if at is not None:
+        where = "where only the most likely token is left" if temperature else "at temperature 0"
         return False, (
-            f"The lanes wrote different texts from token {at + 1} on, though at temperature 0 a lossless rule must not "
+            f"The lanes wrote different texts from token {at + 1} on, though {where} a lossless rule must not "
             "change the text: either the rule is not lossless or two tokens were tied to within rounding."
         )
     if len(plain.token_ids) != len(other.token_ids):

@@ -115,6 +115,8 @@ export interface Settings {
   proposer?: string;
   rule?: string;
   temperature?: number;
+  top_k?: number;
+  min_p?: number | null;
   repetition_penalty?: number | null;
   no_repeat_ngram_size?: number | null;
   overlap?: boolean;

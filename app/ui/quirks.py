@@ -67,6 +67,7 @@ SELECTORS = {
     "instructions": '[data-testid="InputInstructions"]',  # "Press Ctrl+Enter to apply"
     "slider": '[data-testid="stSlider"] [role="group"]',
     "popover": '[data-testid="stPopoverBody"]',
+    "tip": '[data-testid="stTooltipContent"]',
     "primary": 'button[kind^="primary"]:not(:disabled)',
     "chosen-pill": '[data-variant="pills"][data-selected="true"]',
     "chosen-segment": '[data-variant="segmented_control"][data-selected="true"]',
@@ -120,6 +121,8 @@ NO_SWIPES = """
   :--slider > [data-rac] > [data-rac]::after { content: ""; position: absolute; inset: -16px; }
 }
 """
+# A tooltip of more than 300 pixels is cut, and a finger that scrolls it closes it.
+WHOLE_TIPS = ":--tip { max-height: calc(100vh - 2rem) !important; }\n"
 # Links, switches and boxes show by a pale ground or a thin border that the keyboard is on them.
 FOCUS = """
 :is(:--app, :--popover) :is(a, button, textarea, input, summary):focus-visible,

@@ -23,8 +23,8 @@ import { createRepeats } from "./repeats.js";
  *   candidates: number|null}} Round `candidates`: of how many the proposals are the best, where not all are named
  * @typedef {{label: string, prompt: string, rounds: Round[], rest: string, total: number, temperature: number, judging: "each"|"longest",
  *   end: string|null, proposer: string, rule: string, trace: Trace|null, repeats: Repeats, lossy?: boolean, about?: string, apart?: boolean, untimed?: boolean,
- *   draws?: boolean, root?: string}} Lane
- *   `draws`: guesses are drawn at random, from a q that may at times be 1 on one token; `root`: of a run that goes on, the text of its prompt's last token; `untimed`: no time is recorded, so its rounds take one unit each, which is shown nowhere
+ *   draws?: boolean, onlyBest?: boolean, root?: string}} Lane
+ *   `onlyBest`: whatever the temperature, only the most likely token can be drawn; `draws`: guesses are drawn at random, from a q that may at times be 1 on one token; `root`: of a run that goes on, the text of its prompt's last token; `untimed`: no time is recorded, so its rounds take one unit each, which is shown nowhere
  */
 
 const DRAWING = new Set(["draft-model", "early-exit", "shared-tokens", "parallel-draft", "branching", "oracle", "blind"]); // above temperature 0
@@ -182,6 +182,7 @@ export function laneOf(trace, label) {
     trace,
     repeats,
     untimed,
+    onlyBest: number(settings.top_k) === 1 || number(settings.min_p) === 1,
     draws: (number(settings.temperature) ?? 0) > 0 && DRAWING.has(proposer) && !FIXED.has(String(settings.options?.draw ?? settings.options?.guess)),
   };
 }

@@ -36,14 +36,20 @@ export function choice(odds, best) {
   );
 }
 
-/** @param {Odds} odds @param {NonNullable<Odds["coin"]>} met @param {string} title */
-export function coin(odds, met, title) {
+/**
+ * @param {Odds} odds
+ * @param {NonNullable<Odds["coin"]>} met
+ * @param {string} title
+ * @param {boolean} beside whether the chart beside it shows others than what was compared
+ */
+export function coin(odds, met, title, beside) {
   const { u, threshold, later } = met;
   const carried = odds.longest && odds.verdict === "accepted" && u >= threshold;
   const words = carried ? O.carried(u, threshold) : O.tossed(u, threshold, sure(odds.verdict));
   return el(
     "div", { class: "coin", "data-coin": u, "data-threshold": threshold },
-    el("h3", {}, O.coin), coinRuler(u, threshold), rulerEnds(), el("p", { class: "note met" }, words), el("p", { class: "note" }, thresholdOf(odds, later, title)),
+    el("h3", {}, O.coin), coinRuler(u, threshold), rulerEnds(), el("p", { class: "note met" }, words),
+    el("p", { class: "note" }, thresholdOf(odds, later, title), beside ? ` ${O.judgedValues}` : ""),
   );
 }
 

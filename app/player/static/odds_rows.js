@@ -76,7 +76,7 @@ export function barsOf(trace, p, q, exact, chosen, committed, listed = []) {
     committed: id === committed,
     minor: !major.has(id),
   }));
-  rows.sort((a, b) => Math.max(b.p ?? 0, b.q ?? 0) - Math.max(a.p ?? 0, a.q ?? 0) || a.id - b.id);
+  rows.sort((a, b) => Number(b.chosen) - Number(a.chosen) || Math.max(b.p ?? 0, b.q ?? 0) - Math.max(a.p ?? 0, a.q ?? 0) || a.id - b.id);
   return { rows, pRest: hasP ? restOf(rows, ps, p, "p") : null, qRest: hasQ ? restOf(rows, qs, q, "q") : null, hasP, hasQ };
 }
 

@@ -59,7 +59,7 @@ export function createOdds() {
     if (why) main.push(el("p", { class: "hint" }, why));
     if (!odds.missing) main.push(...distributions(odds));
     if (odds.choice) side.push(choice(odds, odds.choice));
-    if (odds.coin) side.push(coin(odds, odds.coin, titleOf(odds)));
+    if (odds.coin) side.push(coin(odds, odds.coin, titleOf(odds), usingOf(odds) === "models" && odds.judged !== null));
     if (odds.coinless && (odds.facts || !odds.missing)) side.push(unknownCoin(odds.coinless.threshold));
     if (odds.coins && odds.coins.length > 1) side.push(coins(odds, odds.coins));
     if (odds.criterion && odds.verdict && judged) side.push(decided(odds.criterion, odds.verdict));
@@ -107,7 +107,7 @@ export function createOdds() {
     const said = odds.verdict === "pruned" ? el("p", { class: "hint" }, O.pruned) : el("p", { class: "compares" }, ...keyed(comparison(odds, titleOf(odds), using, unpenalised), named !== null));
     /** @type {HTMLElement[]} */
     const made = [said];
-    made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ)), chart(areas, bars, parts, odds));
+    made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ, odds.sureQ && bars === odds.judged)), chart(areas, bars, parts, odds));
     if (named && areas.totals) made.push(sums(areas.totals, named, Boolean(fixed)));
     if (bars.rows.some((row) => row.minor)) {
       const more = el("button", { type: "button", class: "more-rows" }, expanded ? O.showFewer : O.showAll(bars.rows.length));
@@ -142,6 +142,7 @@ export function createOdds() {
       drawn = key;
       draw(oddsOf(view));
       root.scrollTop = 0; // another decision is read from its heading
+      if (root.classList.contains("open")) root.parentElement?.scrollTo(0, 0);
     },
   };
 }

@@ -66,6 +66,7 @@ export function createPanels(views, opened) {
   function open(name) {
     wanted = names.find((each) => each === name) ?? null;
     show();
+    grid.scrollTop = 0; // another view is read from its beginning
   }
 
   /** Open the view after the open one. */

@@ -6,7 +6,7 @@
  * @import { View } from "./state.js"
  */
 
-import { el, keepOnScreen, setNote, setText } from "./dom.js";
+import { el, keepOnScreen, setText } from "./dom.js";
 import { isFirm } from "./firm.js";
 import { sameText } from "./fork.js";
 import { sure } from "./sure.js";
@@ -23,7 +23,8 @@ const occurring = new WeakMap();
 export function createScore() {
   const value = el("span", { class: "speedup-value" });
   const words = el("span", { class: "speedup-words" });
-  const whole = el("span", { class: "speedup-whole", hidden: true });
+  const figure = el("span", { class: "speedup-figure" });
+  const whole = el("span", { class: "speedup-whole", hidden: true }, figure, " ", el("span")); // larger than the figure so far, which would be taken for it
   /** @type {(number|null)[]} of each lane over its whole run; empty where none is named */
   let ends = [];
   let named = -1; // the lane whose figure is shown
@@ -57,22 +58,23 @@ export function createScore() {
   details.addEventListener("focusout", () => {
     details.open = false;
   });
-  const inAll = () => {
-    const ratio = ends[named] ?? null;
-    if (finished || ratio === null) return "";
-    const noisy = ratio > NOISE * limit;
-    whole.title = noisy ? T.tooFast(T.inAll(ratio), limit) : "";
-    return T.inAll(ratio, noisy);
+  const nameWhole = () => {
+    const ratio = finished ? null : (ends[named] ?? null);
+    const noisy = ratio !== null && ratio > NOISE * limit;
+    whole.title = noisy ? T.tooFast(`${T.times(ratio)} ${T.inAll(false)}`, limit) : "";
+    whole.hidden = ratio === null;
+    setText(figure, ratio === null ? "" : T.times(ratio));
+    setText(sure(whole.lastChild), T.inAll(noisy));
   };
   return {
     root,
     /**
-     * What the whole run gave each lane, beside the figure so far, which would be taken for it.
+     * What the whole run gave each lane, beside the figure so far.
      * @param {(number|null)[]} ratios
      */
     whole(ratios) {
       ends = ratios;
-      setNote(whole, inAll());
+      nameWhole();
     },
     /**
      * @param {Pick<View, "lanes"|"speedup"|"compared"|"baseline"|"current">|null} view null: nothing yet
@@ -91,7 +93,8 @@ export function createScore() {
       setText(title, lanes.length > 2 && head ? T.speedupOf(head.label, over) : T.speedup(over));
       setText(value, ratio === null ? T.none : T.times(ratio));
       value.classList.toggle("none", ratio === null);
-      const missing = over ? T.never : T.notyet;
+      const short = lanes.every((lane) => lane.trace) && lanes.some((lane) => lane.total < (data.least ?? 1));
+      const missing = over || short ? T.never : T.notyet;
       const plain = view?.lanes[view.baseline];
       const said = ratio === null || !view || !plain ? missing(data.least ?? 1) : !over ? T.against(plain.lane.label) : T.faster(ratio, plain.lane.label, isFirm(ratio, plain.rounds, view.lanes[view.compared].rounds));
       const shown = view?.lanes[view.compared];
@@ -99,7 +102,7 @@ export function createScore() {
       const bounded = head && ratio !== null && UNTIMED.has(head.proposer) ? T.bound(said) : over && ratio !== null && ratio > NOISE * most ? T.tooFast(said, most) : said;
       const { repeated, tokens } = shown ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.repeating(bounded, repeated, tokens) : bounded);
-      setNote(whole, inAll());
+      nameWhole();
       const equal = over && sameText(lanes) ? T.sameText : "";
       origin.title = equal && T.sameTextMeans;
       setText(origin, [T.provenance[data.provenance], data.provenance_note, equal].filter(Boolean).join(" · "));
@@ -114,7 +117,7 @@ export function createScore() {
       const bent = [...new Set(lanes.filter((lane) => lane.lossy).map((lane) => lane.rule))];
       lossy.hidden = !bent.length;
       if (bent.length) setText(sure(lossy.lastChild), T.lossy(bent.map((rule) => data.rules?.[rule]?.title ?? rule)));
-      const temperature = Math.max(0, ...lanes.map((lane) => lane.temperature));
+      const temperature = Math.max(0, ...lanes.map((lane) => (lane.onlyBest ? 0 : lane.temperature)));
       random.hidden = !(compared && temperature > 0 && !bent.length);
       if (!random.hidden) setText(random, T.random(temperature));
     },

@@ -183,6 +183,7 @@ export function createSlots() {
     const kept = pass.kept.filter((row) => row < count);
     const places = kept.map((_, at) => block(prefix + at * size, size, "kept"));
     const rest = block(prefix + (kept.length + 1) * size, Math.max(0, count - kept.length - 1) * size, "free");
+    rest.title = W.freeSlot;
     const pending = block(prefix + kept.length * size, size, "pending");
     pending.title = W.pendingSlot(quote(pass.pending));
     below.replaceChildren(block(0, prefix, "prefix"), ...places, pending, rest);

@@ -84,8 +84,8 @@ export const O = {
     held: { shared: "p of the guesses", over: "", under: "p of all other tokens" },
   },
   sums: { p: "p", q: "q" },
-  guide: (/** @type {boolean} */ p, /** @type {boolean} */ q) => {
-    if (p && q) return "Each row is a token, in the order of its larger probability. Solid line p: the target's; dashed line q: the draft's.";
+  guide: (/** @type {boolean} */ p, /** @type {boolean} */ q, /** @type {boolean} */ certain) => {
+    if (p && q) return `Each row is a token: the one looked at, then the others in the order of their larger probability. Solid line p: the target's; dashed line q: ${certain ? "1 for a fixed guess" : "the draft's"}.`;
     return p ? "Each row is a token; its bar is the target's probability p." : "Each row is a token; its striped bar is the draft's probability q.";
   },
   // What the rule compares, in one sentence.
@@ -134,10 +134,11 @@ export const O = {
   chanceIs: (/** @type {number} */ value, /** @type {number} */ siblings) => (siblings > 1
     ? `How likely one of the ${siblings} is to be accepted follows from their thresholds: 1 − Π(1 − threshold) = ${prob(value)}.`
     : `It is accepted with the probability of its threshold, ${prob(value)}.`),
-  othersIs: "“All others”: Σ min(p, q) of the record, minus what the named tokens share.",
+  othersIs: "What p and q share among “all others” is the rest: Σ min(p, q) over the whole vocabulary, as recorded, minus what the tokens listed above share.",
   atMost: "“<” and a faded bar: the record has only a bound for this probability, and that part may be shared or not.",
   oneHot: (/** @type {boolean} */ guessed, /** @type {boolean} */ sure) => `At temperature 0 the rule sees p = 1 for the target's most likely token${guessed ? ", and q = 1 for a guess" : ""}.${sure ? " How sure the models were is in the other view." : ""}`,
   modelsOnly: (/** @type {boolean} */ guessed, /** @type {boolean} */ penalised, /** @type {boolean} */ before) => `These are the models' own probabilities (temperature 1${penalised ? `, ${before ? "before" : "after"} the penalty for repetition` : ""}). ${guessed ? "The rule compares" : "The target chooses from"} the distributions of the other view.`,
+  judgedValues: "That is of the p and q that were compared, in the other view.",
   modelless: "This proposal came without a model, so there is no q to show.",
   everything: "all others",
   among: "among the others",
@@ -159,7 +160,7 @@ export const O = {
   matchResidualIs: "The target draws from what is left of p.",
   draw: "The draw",
   drawn: (/** @type {number} */ u) => `It was drawn with the random number ${prob(u)}.`,
-  unnamedDraw: "The drawn token is among all others there: the record names only the most likely ones.",
+  unnamedDraw: "It counts through the tokens in the order of the vocabulary, not of the list. The drawn token is among all others there: the record names only the most likely ones.",
   ruler: "The tokens are in the order of the vocabulary, each as wide as it is likely; where the unnamed ones lie among them is not recorded.",
   coin: "The coin",
   choice: "The decision",

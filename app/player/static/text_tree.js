@@ -90,6 +90,7 @@ export const W = {
   slotsTitle: "KV cache",
   slotsBefore: "in the pass",
   slotsAfter: "after the commit",
+  freeSlot: "free again: the next pass writes here",
   pendingSlot: (/** @type {string} */ text) => `${text}, the newest token: it has no row yet, the next pass writes it.`,
   slotsFrom: "The record holds the cache's length; rows and slots are computed from it.",
   kvUnknown: "The record of this run has no cache lengths yet.",

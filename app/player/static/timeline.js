@@ -28,8 +28,9 @@ export function createTimeline(go) {
   const end = el("span", {});
   const key = el("span", { class: "time-key" });
   for (const [name, words] of Object.entries(T.timelineKey)) key.append(el("span", {}, el("i", { class: name }), words));
+  key.append(el("span", {}, el("i", { class: "gap" }), T.gap));
   const parts = [.../** @type {HTMLCollectionOf<HTMLElement>} */ (key.children)];
-  const optional = parts.slice(-2); // shown if they occur
+  const optional = parts.slice(3, 5); // shown if they occur
   const axis = el("div", { class: "time-axis" }, start, key, end);
   const root = el("div", { class: "timeline", role: "img", "aria-label": T.timeline }, names, field, axis);
   /** @type {Line[]} one for each lane */
@@ -70,7 +71,7 @@ export function createTimeline(go) {
     const next = growing ? (longest > whole ? longest * 1.5 : whole) : longest;
     if (next === whole) return;
     whole = next;
-    setText(end, whole > 0 ? seconds(whole) : "");
+    setText(end, whole > 0 && !growing ? seconds(whole) : ""); // of a run that goes on it would be an estimate
     for (const row of rows) row.element.style.setProperty("--whole", String(whole || 1));
   }
 

@@ -13,6 +13,7 @@ import { W } from "./text_tree.js";
 import { OWN } from "./tree.js";
 
 export const CHIP = 0.82; // of a column; the rest is for the lines
+export const GAP = 1 - CHIP;
 const END = 0.14;
 export const LONG = 7; // characters; a longer word is set closer
 

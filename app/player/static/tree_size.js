@@ -38,6 +38,14 @@ export function roomOf(box) {
 }
 
 /**
+ * Whether a finger scrolls the box anyway, as on a phone.
+ * @param {Room} room
+ */
+export function isNarrow({ width, scale }) {
+  return width > 0 && width < PHONE * scale;
+}
+
+/**
  * The size of a column and a row.
  * @param {Wish} wish
  * @param {Room} room
@@ -53,7 +61,7 @@ export function sizeOf(wish, room, layout) {
   if (wish === "fit") return { column: within(across, LEAST.column, 150), row: within(down, LEAST.row, FULL.row) };
   if (wish === "auto") {
     // Smaller as long as all of it is then seen; a tree that is too large even so is scrolled.
-    const least = room.width > 0 && room.width < PHONE * scale ? WORD : LEAST;
+    const least = isNarrow(room) ? WORD : LEAST;
     const [narrow, low] = [across >= least.column * scale, down >= least.row * scale];
     const pair = layout.rows > PAIRED && across >= PAIR.column * scale && down >= PAIR.row * scale;
     const full = !pair && down >= NUMBERS * scale && layout.rows * FULL.row <= TALL;
@@ -165,7 +173,7 @@ export function drawn(wish, room, items, straight, words) {
   const across = isChain(items) ? acrossOf(wish, room, items.filter(({ node }) => node !== OWN).length) : null;
   const base = across === null ? (isChain(items) ? plain : (treeInLines(wish, room, straight) ?? plain)) : folded(items, across);
   const column = sizeOf(wish, room, base).column / room.scale;
-  const edge = room.width > 0 && room.width < PHONE * room.scale ? WORDS.phone : WORDS.edge;
+  const edge = isNarrow(room) ? WORDS.phone : WORDS.edge;
   return stretched(widened(base, words, column, edge), items, new Map(words), column, edge);
 }
 
@@ -175,9 +183,10 @@ export function drawn(wish, room, items, straight, words) {
  * @param {Room} room
  * @param {ReturnType<typeof import("./tree.js").roomyLayout>} straight
  */
-function treeInLines(wish, { width, height, scale }, straight) {
+function treeInLines(wish, room, straight) {
+  const { width, height, scale } = room;
   const across = Math.floor((width - 10) / (WORD.column * scale)) - 1;
-  if (wish !== "auto" || width <= 0 || width >= PHONE * scale || across < 2 || straight.columns <= across + 1) return null;
+  if (wish !== "auto" || !isNarrow(room) || across < 2 || straight.columns <= across + 1) return null;
   const found = inLines(straight, across);
   return found && found.rows * WORD.row * scale <= height - 6 ? found : null;
 }

@@ -21,14 +21,12 @@ import { W } from "./text_tree.js";
 import { beside, keyOf, OWN, ROOT, roomyLayout } from "./tree.js";
 import { factsOf, FOLDED_FROM, itemsOf, sightOf } from "./tree_facts.js";
 import { createLines } from "./tree_lines.js";
-import { CHIP, createLegend, curve, makeNode, paintNode } from "./tree_node.js";
+import { createLegend, curve, GAP, makeNode, paintNode } from "./tree_node.js";
 import { createNote } from "./tree_note.js";
-import { detailOf, drawn as drawnIn, into, roomOf, sizeOf, zoomed } from "./tree_size.js";
+import { detailOf, drawn as drawnIn, into, isNarrow, roomOf, sizeOf, zoomed } from "./tree_size.js";
 import { createZoom } from "./zoom.js";
 
 /** @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape what determines the layout */
-
-const GAP = 1 - CHIP; // of a column
 
 /** @returns the view: `root`, `show(view)`, `settle()`, `focus(node)`, `has(element)` */
 export function createTree() {
@@ -49,7 +47,8 @@ export function createTree() {
   const fold = el("button", { type: "button", class: "more-rows", hidden: true });
   const lost = el("p", { class: "hint", hidden: true });
   const legend = createLegend();
-  const parts = [el("div", { class: "tree-bar" }, el("p", { class: "guide" }, about, guide), zoom.root), box, cue, fold, lost, legend.root];
+  const tapped = el("p", { class: "hint", hidden: true }); // on a phone, whose nodes have no room for numbers
+  const parts = [el("div", { class: "tree-bar" }, el("p", { class: "guide" }, about, guide), zoom.root), box, tapped, cue, fold, lost, legend.root];
   const root = el("div", { class: "chips", role: "group" });
 
   /** @type {Shape|null} */
@@ -195,6 +194,7 @@ export function createTree() {
         isOwn,
       });
     }
+    setNote(tapped, view.chosen && here !== null && isNarrow(room) ? (nodes.get(here)?.chip.title ?? "") : "");
     legend.show(items.length > 0 && items[0].node !== OWN ? facts.by : "", showRoute(round), facts);
   }
 

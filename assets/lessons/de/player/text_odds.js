@@ -66,8 +66,8 @@ export const O = {
     held: { shared: "p der Vorschläge", over: "", under: "p aller anderen Tokens" },
   },
   sums: { p: "p", q: "q" },
-  guide: (p, q) => {
-    if (p && q) return "Jede Zeile ist ein Token. Durchgezogen p: die Wahrscheinlichkeit des Zielmodells; gestrichelt q: die des Drafts.";
+  guide: (p, q, certain) => {
+    if (p && q) return `Jede Zeile ist ein Token. Durchgezogen p: die Wahrscheinlichkeit des Zielmodells; gestrichelt q: ${certain ? "1 für einen festen Vorschlag" : "die des Drafts"}.`;
     return p ? "Jede Zeile ist ein Token; ihr Balken ist p, die Wahrscheinlichkeit des Zielmodells." : "Jede Zeile ist ein Token; ihr gestreifter Balken ist q, die Wahrscheinlichkeit des Drafts.";
   },
   before: "Aus q hat der Draft gezogen. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
@@ -112,10 +112,11 @@ export const O = {
   chanceIs: (value, siblings) => (siblings > 1
     ? `Wie wahrscheinlich einer der ${siblings} angenommen wird, folgt aus ihren Schwellen: 1 − Π(1 − Schwelle) = ${prob(value)}.`
     : `Er wird mit der Wahrscheinlichkeit seiner Schwelle angenommen, ${prob(value)}.`),
-  othersIs: "„Alle anderen“: die aufgezeichnete Σ min(p, q) minus das, was die genannten Tokens gemeinsam haben.",
+  othersIs: "Was p und q bei „allen anderen“ gemeinsam haben, ist der Rest: die aufgezeichnete Σ min(p, q) über das ganze Vokabular minus das, was die Tokens darüber gemeinsam haben.",
   atMost: "„<“ und ein blasser Balken: Für diese Wahrscheinlichkeit ist nur eine Schranke aufgezeichnet, und dieser Teil ist vielleicht gemeinsam, vielleicht nicht.",
   oneHot: (guessed, sure) => `Bei Temperatur 0 sieht die Regel p = 1 beim wahrscheinlichsten Token des Zielmodells${guessed ? " und q = 1 bei einem Vorschlag" : ""}.${sure ? " Wie sicher die Modelle waren, zeigt die andere Ansicht." : ""}`,
   modelsOnly: (guessed, penalised, before) => `Das sind die eigenen Wahrscheinlichkeiten der Modelle (Temperatur 1${penalised ? `, ${before ? "vor" : "nach"} dem Abzug für Wiederholungen` : ""}). ${guessed ? "Verglichen werden die" : "Gewählt wird aus den"} Verteilungen der anderen Ansicht.`,
+  judgedValues: "Gemeint sind p und q, die verglichen wurden: in der anderen Ansicht.",
   modelless: "Dieser Vorschlag kam ohne Modell zustande; ein q gibt es also nicht zu zeigen.",
   everything: "alle anderen",
   among: "unter den anderen",
@@ -137,7 +138,7 @@ export const O = {
   matchResidualIs: "Das Zielmodell zieht aus dem, was von p übrig ist.",
   draw: "Die Ziehung",
   drawn: (u) => `Gezogen wurde mit der Zufallszahl ${prob(u)}.`,
-  unnamedDraw: "Das gezogene Token ist dort unter allen anderen: Namentlich sind nur die wahrscheinlichsten aufgezeichnet.",
+  unnamedDraw: "Sie zählt die Tokens in der Reihenfolge des Vokabulars ab, nicht der Liste. Das gezogene ist unter allen anderen: Namentlich sind nur die wahrscheinlichsten aufgezeichnet.",
   ruler: "Die Tokens stehen in der Reihenfolge des Vokabulars, jedes so breit, wie es wahrscheinlich ist; wo die ungenannten zwischen ihnen liegen, ist nicht aufgezeichnet.",
   coin: "Die Münze",
   choice: "Die Entscheidung",

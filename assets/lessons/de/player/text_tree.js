@@ -87,6 +87,7 @@ export const W = {
   slotsTitle: "KV-Cache",
   slotsBefore: "im Durchlauf",
   slotsAfter: "nach der Übernahme",
+  freeSlot: "wieder frei: Der nächste Durchlauf schreibt hierher",
   pendingSlot: (text) => `${text}, das neueste Token: Es hat noch keine Zeile, der nächste Durchlauf schreibt sie.`,
   slotsFrom: "Aufgezeichnet sind die Längen des Caches; Zeilen und Slots folgen daraus.",
   kvUnknown: "Die Aufzeichnung dieses Laufs enthält noch keine Cache-Längen.",
