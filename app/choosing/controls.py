@@ -27,6 +27,7 @@ from . import current, lane_state, model_picker, settling
 
 USUAL = Settings()
 PROMPT_WORDS = 60  # characters of a prompt that serve as its name
+SHORT_WORDS = 30  # where it has half a line
 
 
 def choices() -> dict[str, dict[str, str]]:
@@ -230,7 +231,7 @@ def earlier(shown: Request) -> str | None:
 
 def recorded(prompt: str, lane: Settings) -> str:
     """The line above a recorded example that differs from what was asked for."""
-    return f"Recorded at temperature {lane.temperature:g}, on “{start(prompt)}”: {label(lane)}"
+    return f"Recorded at temperature {lane.temperature:g}, on “{start(prompt, SHORT_WORDS)}”"
 
 
 def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:
@@ -257,10 +258,10 @@ def _applied(lane: Settings) -> Settings:
     return lane.but(**{name: value for name, value in OFF.items() if getattr(lane, name) is None})
 
 
-def start(prompt: str) -> str:
+def start(prompt: str, most: int = PROMPT_WORDS) -> str:
     """The beginning of a prompt, on one line."""
     words = " ".join(prompt.split())
-    return words if len(words) <= PROMPT_WORDS else words[:PROMPT_WORDS].rstrip() + "…"
+    return words if len(words) <= most else words[:most].rstrip() + "…"
 
 
 def request() -> Request:

@@ -58,6 +58,7 @@ LAB = """
 READING = """
 :--layout:has(> .st-key-reading) { block-size: 0; z-index: 1; pointer-events: none; } /* the label's help lies below */
 .st-key-reading > * { align-self: flex-end; inline-size: fit-content; margin-inline-end: 2rem; }
+@media print { .st-key-reading { display: none; } } /* nothing opens on paper, where it lies over the label */
 .st-key-reading button { min-block-size: 1.5rem; padding-block: 0; pointer-events: auto; }
 """
 # Run beside Stop, also where a browser rounds letters' widths. While a run is watched, Run is out of sight: Stop then

@@ -138,7 +138,7 @@ def test_lines_of_a_folded_tree_or_chain_are_explained(page: Page, server: Serve
 def test_the_views_of_a_tree_are_named_in_words(page: Page, server: Server) -> None:
     """Catches: four corners that are taken for a full screen; a name that does not begin with the visible word."""
     opened(page, server, tree(*EAGLE))
-    for name, word in (("fit", "Fit"), ("full", "100 %")):
+    for name, word in (("fit", "Fit"), ("full", "1:1")):
         button = page.locator(f".zoom-button.{name}")
         expect(button).to_have_text(word)
         label = button.get_attribute("aria-label") or ""

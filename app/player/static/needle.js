@@ -35,14 +35,16 @@ function needle(u) {
 export function coinRuler(u, threshold) {
   const stays = Math.min(Math.max(threshold, 0), 1);
   const named = (u < stays ? stays : 1 - stays) >= WIDE; // one name alone, of the other zone, would be read as the verdict
-  /** @param {string} name @param {number} size @param {string} mark @param {string} word */
-  const zone = (name, size, mark, word) => {
+  /** @param {string} name @param {number} size @param {string} mark @param {string} word @param {number} from */
+  const zone = (name, size, mark, word, from) => {
     const words = [mark, named ? el("span", { class: "zone-name" }, ` ${word}`) : null];
     const part = el("span", { class: name }, size >= (named ? WIDE : SIGN) ? el("span", { class: "zone-word" }, ...words) : null);
     part.style.inlineSize = percent(size);
+    const middle = from + size / 2;
+    if (Math.abs(u - middle) < WIDE) part.style.textAlign = u < middle ? "end" : "start"; // beside the needle, not over it
     return part;
   };
-  return el("div", { class: "axis", "aria-hidden": "true" }, zone("pass", stays, MARK.accepted, O.stays), zone("fail", 1 - stays, MARK.rejected, O.goes), needle(u));
+  return el("div", { class: "axis", "aria-hidden": "true" }, zone("pass", stays, MARK.accepted, O.stays, 0), zone("fail", 1 - stays, MARK.rejected, O.goes, stays), needle(u));
 }
 
 /**

@@ -104,7 +104,8 @@ export function createOdds() {
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     const named = parts && areas.totals ? words(odds, fixed) : null;
     const unpenalised = using === "models" ? `${bars.hasP && odds.before.p ? "p" : ""}${bars.hasQ && odds.before.q ? "q" : ""}` : "";
-    const said = odds.verdict === "pruned" ? el("p", { class: "hint" }, O.pruned) : el("p", { class: "compares" }, ...keyed(comparison(odds, titleOf(odds), using, unpenalised), named !== null));
+    const unread = odds.verdict === "pruned" || odds.verdict === "discarded" ? O[odds.verdict] : null; // by the target
+    const said = unread ? el("p", { class: "hint" }, unread) : el("p", { class: "compares" }, ...keyed(comparison(odds, titleOf(odds), using, unpenalised), named !== null));
     /** @type {HTMLElement[]} */
     const made = [said];
     made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ, odds.sureQ && bars === odds.judged)), chart(areas, bars, parts, odds));

@@ -68,6 +68,8 @@ export function createOpening(on) {
         if (on.now().cursor === cursor && stand()) name();
       }, REST_MS);
     },
+    /** The viewer is at work: the round stays. */
+    stay: () => clearTimeout(rest),
     destroy: () => clearTimeout(rest),
   };
 }

@@ -17,7 +17,7 @@ export function createPane(text, parts) {
   let laid = ""; // the sizes for which the pane was last scrolled
   let padding = 0; // px of `below`
   root.addEventListener("scroll", () => {
-    if (sizes() !== laid) return; // the text moved, not the viewer: the observer scrolls back to its end
+    if (due || sizes() !== laid) return; // the text moved, not the viewer: it is scrolled back to its end
     following = root.scrollHeight - root.scrollTop - root.clientHeight < NEAR_END;
   }, { passive: true });
   const observer = new ResizeObserver(() => {

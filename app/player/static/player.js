@@ -145,6 +145,7 @@ export function mount(root, first, api = {}) {
     help: screen.help,
   });
   box.addEventListener("keydown", keys);
+  for (const name of ["pointerdown", "keydown"]) box.addEventListener(name, opening.stay);
   const lent = lendKeys(box, keys, reporter.touch);
 
   // --- the cursor -----------------------------------------------------------------------------------------------

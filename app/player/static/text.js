@@ -107,7 +107,7 @@ export const T = {
   never: (/** @type {number} */ least) => `none: fewer than ${count(least, "token")} in a lane`,
   how: "What is this number?",
   definition:
-    "Tokens per second of this lane divided by tokens per second of plain decoding, up to the moment shown. Each lane has its own clock, "
+    "Tokens per second of this lane divided by tokens per second of plain decoding: “so far” up to the moment shown, “in all” over the whole run. Each lane has its own clock, "
     + "which runs only while that lane computes; reading the prompt and recording are left out. "
     + "Early values vary a lot, because a few rounds say little: “not clearly” means that the scatter of the rounds' times alone could explain the difference.",
   random: (/** @type {number} */ temperature) =>
@@ -129,7 +129,7 @@ export const T = {
   openedWhy: "Chosen from this run to begin with: of chains the most guesses kept before a rejection, otherwise the most tokens from one pass.",
   sameText: "same text",
   sameTextMeans: "All lanes wrote the same tokens.",
-  inAll: (/** @type {boolean} */ noisy) => `in all${noisy ? ": noise" : ""}`,
+  inAll: (/** @type {""|"noise"|"faster"|"slower"} */ doubt) => `in all${{ "": "", noise: ": noise", faster: ", not clearly faster", slower: ", not clearly slower" }[doubt]}`,
   atEnd: "The end: every lane has finished",
   stoppedEnd: "The end: the run was stopped",
   first: "To the prompt (Home)",
@@ -154,6 +154,7 @@ export const T = {
     ["p", "how likely the target finds a token at its place; at temperature 0 as the model itself gives it (after a repetition penalty), else after temperature, penalties and cut-offs"],
     ["q", "how likely the draft found it when it guessed it; likewise where it drew the guess, otherwise at temperature 1 (after a repetition penalty)"],
     ["γ", "how many tokens are guessed in a round"],
+    ["fixed", "of a guess that was not drawn at random with its q: the proposer took its likeliest tokens, as EAGLE's trees do, or copied; the rule then counts its q as 1"],
     ["a telling round", "where a run opens: of chains, the most guesses kept before a rejection; otherwise the most tokens from one pass"],
   ],
   signsTitle: "Signs in the text",
@@ -165,7 +166,7 @@ export const T = {
     ["+1 +2", "so many further guesses: in the text, rejected for the place as well; in the round under way, elsewhere in its tree"],
     ["shaded", "the tokens of the round that is shown"],
     ["framed", "the token whose odds are shown"],
-    ["ringed", "the token under the pointer, in every view"],
+    ["ringed", "the token under the pointer, in every view; in the tree a dotted line shows the path to it"],
   ],
   marksTitle: "Marks",
   keys: [

@@ -38,6 +38,16 @@ function thresholdName({ options: { epsilon, delta }, entropy }) {
 }
 
 /**
+ * A threshold beside the number that it is compared with; one that rounds to zero has digits of its own.
+ * @param {number} threshold
+ * @param {number} u
+ */
+function limit(threshold, u) {
+  const text = apart(threshold, u);
+  return text.startsWith("<") ? threshold.toPrecision(2) : text;
+}
+
+/**
  * The ending of a number that counts a place: 1st, 2nd, 11th.
  * @param {number} n
  */
@@ -161,7 +171,7 @@ export const O = {
   draw: "The draw",
   drawn: (/** @type {number} */ u) => `It was drawn with the random number ${prob(u)}.`,
   unnamedDraw: "It counts through the tokens in the order of the vocabulary, not of the list. The drawn token is among all others there: the record names only the most likely ones.",
-  ruler: "The tokens are in the order of the vocabulary, each as wide as it is likely; where the unnamed ones lie among them is not recorded.",
+  ruler: "The tokens are in the order of the vocabulary, each as wide as it is likely; the striped parts are all others, whose places are not recorded.",
   coin: "The coin",
   choice: "The decision",
   firstChoice: "target's first choice",
@@ -170,8 +180,8 @@ export const O = {
   stays: "accepted",
   goes: "rejected",
   coins: "The coins of the chain",
-  tossed: (/** @type {number} */ u, /** @type {number} */ threshold, /** @type {Seen} */ verdict) => `The random number ${named("u", u, threshold)} is ${u < threshold ? "" : "not "}below the threshold ${apart(threshold, u)}${u < threshold === (verdict === "accepted") ? "" : "; nevertheless"}: ${VERDICT[verdict]}.`,
-  carried: (/** @type {number} */ u, /** @type {number} */ threshold) => `The random number ${named("u", u, threshold)} is not below the threshold ${apart(threshold, u)}, but a later token passed, and this one is kept with it: accepted.`,
+  tossed: (/** @type {number} */ u, /** @type {number} */ threshold, /** @type {Seen} */ verdict) => `The random number ${named("u", u, threshold)} is ${u < threshold ? "" : "not "}below the threshold ${limit(threshold, u)}${u < threshold === (verdict === "accepted") ? "" : "; nevertheless"}: ${VERDICT[verdict]}.`,
+  carried: (/** @type {number} */ u, /** @type {number} */ threshold) => `The random number ${named("u", u, threshold)} is not below the threshold ${limit(threshold, u)}, but a later token passed, and this one is kept with it: accepted.`,
   longest: "The rule keeps the longest prefix whose last coin passes, so coins before that one may fail.",
   decided: "What decided",
   coinUnknown: (/** @type {number|null} */ threshold) => `Not in this record.${threshold === null ? "" : ` Below ${prob(threshold)}, it keeps the guess.`}`,

@@ -75,8 +75,8 @@ export function factsOf(lane, round, target, done) {
     judged: target && columns.p.length > 0,
     /** @param {Key} key */
     of: (key) => key === OWN
-      ? { p: null, q: null, rank: first ? 1 : null, width: null }
-      : { p: pOf(key), q: qOf(key), rank: target ? number(columns.rank[key]) : null, width: bound(width(key)) },
+      ? { p: null, q: null, ownQ: false, rank: first ? 1 : null, width: null }
+      : { p: pOf(key), q: qOf(key), ownQ: fixed && !own, rank: target ? number(columns.rank[key]) : null, width: bound(width(key)) },
   };
 }
 

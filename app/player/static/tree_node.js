@@ -18,7 +18,7 @@ const END = 0.14;
 export const LONG = 7; // characters; a longer word is set closer
 
 /**
- * @typedef {{text: string, verdict: Seen|Source, above: string, depth: number, p: number|null, q: number|null, rank: number|null,
+ * @typedef {{text: string, verdict: Seen|Source, above: string, depth: number, p: number|null, q: number|null, ownQ: boolean, rank: number|null,
  *   width: number|null, judging: boolean, focus: ""|"focused"|"selected", stop: boolean, isOwn: boolean}} Known `above` is the
  *   parent's text, `width` the line's between 0 and 1, `stop` whether the tab key stops here
  */
@@ -46,7 +46,7 @@ export function makeNode(key) {
  * @param {Known} known
  */
 export function paintNode(node, known) {
-  const { text, verdict, p, q, rank, width, isOwn } = known;
+  const { text, verdict, p, q, ownQ, rank, width, isOwn } = known;
   const states = ["chip", verdict, isOwn && "ghost", rank === 1 && "first", known.judging && "judging", known.focus];
   setClass(node.chip, states.filter(Boolean).join(" "));
   write(node, "text", flat(text), (value) => {
@@ -55,7 +55,7 @@ export function paintNode(node, known) {
   });
   write(node, "mark", MARK[verdict] ?? "", (value) => setText(node.mark, value));
   write(node, "p", p === null ? "" : `p ${prob(p)}`, (value) => setText(node.p, value));
-  write(node, "q", q === null ? "" : `q ${prob(q)}`, (value) => setText(node.q, value));
+  write(node, "q", q === null ? "" : W.qIs(prob(q), ownQ), (value) => setText(node.q, value));
   write(node, "bars", `${percent(p)} 2px, ${percent(q)} 2px`, (value) => (node.bars.style.backgroundSize = value));
   const facts = [node.known.p, node.known.q, rank ? W.ranked(rank) : ""].filter(Boolean).join(", ");
   const label = isOwn

@@ -137,7 +137,7 @@ export const T = {
   never: (least) => `keine: in einer Spur weniger als ${count(least, "Token", "Tokens")}`,
   how: "Was ist das für eine Zahl?",
   definition:
-    "Tokens pro Sekunde dieser Spur geteilt durch die des gewöhnlichen Decodings, bis zum gezeigten Moment. Jede Spur hat ihre eigene Uhr, "
+    "Tokens pro Sekunde dieser Spur geteilt durch die des gewöhnlichen Decodings: „bisher“ bis zum gezeigten Moment, „insgesamt“ über den ganzen Lauf. Jede Spur hat ihre eigene Uhr, "
     + "die nur läuft, während diese Spur rechnet; das Lesen des Prompts und das Aufzeichnen zählen nicht. "
     + "Frühe Werte schwanken stark, denn wenige Runden sagen wenig: „nicht eindeutig“ heißt, dass schon die Streuung der Rundenzeiten den Unterschied erklären könnte.",
   random: (temperature) => `Temperatur ${temperature}: Tokens werden zufällig gezogen, Spuren können also verschiedene Texte schreiben.`,
@@ -157,7 +157,7 @@ export const T = {
   openedWhy: "Zum Anfang aus diesem Lauf gewählt: bei Ketten die meisten übernommenen Vorschläge vor einer Ablehnung, sonst die meisten Tokens aus einem Durchlauf.",
   sameText: "gleicher Text",
   sameTextMeans: "Alle Spuren haben dieselben Tokens geschrieben.",
-  inAll: (noisy) => `insgesamt${noisy ? ": Rauschen" : ""}`,
+  inAll: (doubt) => `insgesamt${{ "": "", noise: ": Rauschen", faster: ", nicht eindeutig schneller", slower: ", nicht eindeutig langsamer" }[doubt]}`,
   atEnd: "Das Ende: Alle Spuren sind fertig",
   stoppedEnd: "Das Ende: Der Lauf wurde angehalten",
   first: "Zum Prompt (Pos1)",
@@ -182,6 +182,7 @@ export const T = {
     ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist; bei Temperatur 0 so, wie das Modell selbst es angibt (nach einem Abzug für Wiederholungen), sonst nach Temperatur, Strafen und Grenzen"],
     ["q", "wie wahrscheinlich es für den Draft war, als er es riet; ebenso, wo er den Vorschlag zog, sonst bei Temperatur 1 (nach einem Abzug für Wiederholungen)"],
     ["γ", "wie viele Tokens in einer Runde geraten werden"],
+    ["fest", "von einem Vorschlag, der nicht mit seinem q gezogen wurde: die wahrscheinlichsten Tokens, wie in EAGLEs Bäumen, oder eine Kopie; die Regel rechnet dann mit q = 1"],
     ["eine aufschlussreiche Runde", "wo ein Lauf beginnt: bei Ketten die meisten behaltenen Vorschläge vor einer Ablehnung, sonst die meisten Tokens aus einem Durchlauf"],
   ],
   signsTitle: "Zeichen im Text",
@@ -193,7 +194,7 @@ export const T = {
     ["+1 +2", "so viele weitere Vorschläge: im Text für die Stelle ebenfalls verworfen, in der laufenden Runde anderswo in ihrem Baum"],
     ["getönt", "die Tokens der gezeigten Runde"],
     ["umrahmt", "das Token, dessen Chancen gezeigt sind"],
-    ["umringt", "das Token unter dem Zeiger, in jeder Ansicht"],
+    ["umringt", "das Token unter dem Zeiger, in jeder Ansicht; im Baum zeigt eine gepunktete Linie den Weg dorthin"],
   ],
   marksTitle: "Zeichen",
   keys: [

@@ -37,6 +37,12 @@ function chosen(name, texts) {
   return texts[String(name)];
 }
 
+/** @param {number} threshold @param {number} u */
+function limit(threshold, u) {
+  const text = apart(threshold, u);
+  return text.startsWith("<") ? threshold.toPrecision(2) : text;
+}
+
 export const O = {
   title: "Wahrscheinlichkeiten",
   judged: (text, verdict) => `Vorgeschlagen: ${text} — ${verdict === VERDICT.waiting ? "offen" : verdict}`,
@@ -139,7 +145,7 @@ export const O = {
   draw: "Die Ziehung",
   drawn: (u) => `Gezogen wurde mit der Zufallszahl ${prob(u)}.`,
   unnamedDraw: "Sie zählt die Tokens in der Reihenfolge des Vokabulars ab, nicht der Liste. Das gezogene ist unter allen anderen: Namentlich sind nur die wahrscheinlichsten aufgezeichnet.",
-  ruler: "Die Tokens stehen in der Reihenfolge des Vokabulars, jedes so breit, wie es wahrscheinlich ist; wo die ungenannten zwischen ihnen liegen, ist nicht aufgezeichnet.",
+  ruler: "Die Tokens stehen in der Reihenfolge des Vokabulars, jedes so breit, wie es wahrscheinlich ist; die gestreiften Teile sind alle anderen, deren Plätze nicht aufgezeichnet sind.",
   coin: "Die Münze",
   choice: "Die Entscheidung",
   firstChoice: "erste Wahl des Zielmodells",
@@ -148,8 +154,8 @@ export const O = {
   stays: "angenommen",
   goes: "abgelehnt",
   coins: "Die Münzen der Kette",
-  tossed: (u, threshold, verdict) => `Die Zufallszahl ${named("u", u, threshold)} liegt ${u < threshold ? "" : "nicht "}unter der Schwelle ${apart(threshold, u)}${u < threshold === (verdict === "accepted") ? "" : "; dennoch"}: ${VERDICT[verdict]}.`,
-  carried: (u, threshold) => `Die Zufallszahl ${named("u", u, threshold)} liegt nicht unter der Schwelle ${apart(threshold, u)}, aber ein späteres Token bestand, und dieses bleibt mit ihm: angenommen.`,
+  tossed: (u, threshold, verdict) => `Die Zufallszahl ${named("u", u, threshold)} liegt ${u < threshold ? "" : "nicht "}unter der Schwelle ${limit(threshold, u)}${u < threshold === (verdict === "accepted") ? "" : "; dennoch"}: ${VERDICT[verdict]}.`,
+  carried: (u, threshold) => `Die Zufallszahl ${named("u", u, threshold)} liegt nicht unter der Schwelle ${limit(threshold, u)}, aber ein späteres Token bestand, und dieses bleibt mit ihm: angenommen.`,
   longest: "Die Regel behält das längste Anfangsstück, dessen letzte Münze besteht; Münzen davor dürfen also scheitern.",
   decided: "Was entschied",
   coinUnknown: (threshold) => `Steht nicht in dieser Aufzeichnung.${threshold === null ? "" : ` Unter ${prob(threshold)} behält sie den Vorschlag.`}`,
