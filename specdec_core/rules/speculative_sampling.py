@@ -32,8 +32,8 @@ class SpeculativeSampling(Rule):
     title = "Speculative sampling"
     summary = (
         "Keeps a proposed token with probability min(1, p/q), else draws from the part of p that q did not cover, "
-        "so the text follows the target's distribution exactly. On a chain, no lossless rule that judges token by token "
-        "accepts more; it needs the draft's probabilities, and a confident wrong guess still costs a rejection."
+        "so the text follows the target's distribution exactly. On a chain, no lossless rule that judges token by "
+        "token accepts more; it needs the draft's probabilities, and a confident wrong guess still costs a rejection."
     )
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:

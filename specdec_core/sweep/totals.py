@@ -192,8 +192,8 @@ def looping(lines: Iterable[Mapping[Any, Any]]) -> str:
     if not loops:
         return ""
     return (
-        f"{loops} of the guessing lanes' {texts} texts {'is a loop' if loops == 1 else 'are loops'} (at least {LOOP:.0%} of the tokens "
-        "repeat earlier text), which flatters every proposer."
+        f"{loops} of the guessing lanes' {texts} texts {'is a loop' if loops == 1 else 'are loops'} "
+        f"(at least {LOOP:.0%} of the tokens repeat earlier text), which flatters every proposer."
     )
 
 
