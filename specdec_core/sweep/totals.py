@@ -192,7 +192,7 @@ def looping(lines: Iterable[Mapping[Any, Any]]) -> str:
     if not loops:
         return ""
     return (
-        f"{loops} of the guessing lanes' {texts} texts {'is a loop' if loops == 1 else 'are loops'} "
+        f"{loops} of {texts} texts of the guessing lanes {'is a loop' if loops == 1 else 'are loops'} "
         f"(at least {LOOP:.0%} of the tokens repeat earlier text), which flatters every proposer."
     )
 

@@ -85,7 +85,7 @@ def lab_states(page: Page, url: str) -> Iterator[str]:
     page.get_by_role("button", name=RUN).first.click()
     page.get_by_text("Target passes saved").first.wait_for()
     page.get_by_role("button", name="Download", exact=True).click()
-    page.get_by_text("The whole run").wait_for()
+    page.get_by_text("The whole run", exact=True).wait_for()
     yield "download"
     page.goto(f"{page.url}&present=1")
     page.get_by_role("button", name="Leave").wait_for()

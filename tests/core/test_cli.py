@@ -451,4 +451,4 @@ def test_a_text_that_repeats_is_said_beside_the_figures(run: Any, monkeypatch: p
         "1",
     )
     assert "1 of 1 loop" in flat(swept.stdout)
-    assert "1 of 1 texts is a loop (at least 20% of the tokens" in flat(swept.stderr)
+    assert "1 of 1 texts of the guessing lanes is a loop (at least 20% of the tokens" in flat(swept.stderr)

@@ -334,7 +334,7 @@ def test_loops_are_counted_and_their_share_is_of_tokens() -> None:
     line = table.to_dict("records")[1]
     assert line["looping"] == 2 and line["repeated"] == pytest.approx((25 + 10 + 20) / 250)
     assert looping(table.to_dict("records")).startswith(
-        "2 of the guessing lanes' 3 texts are loops (at least 20% of the tokens"
+        "2 of 3 texts of the guessing lanes are loops (at least 20% of the tokens"
     )
     old = sweep.summary(rows_by_hand())
     assert old["looping"].isna().all() and looping(old.to_dict("records")) == ""

@@ -29,7 +29,8 @@ export function createScore() {
   let ends = [];
   let named = -1; // the lane whose figure is shown
   let finished = false; // the figure is the whole run's
-  let clear = true; // whether the scatter of the rounds leaves no doubt about the whole run's
+  /** @type {[Round[], Round[]]} the rounds of the lanes that are compared */
+  let pair = [[], []];
   let limit = Infinity; // tokens per pass of the whole run, which no speedup exceeds
   const title = el("span", { class: "speedup-title" });
   const origin = el("span", { class: "provenance" });
@@ -62,10 +63,11 @@ export function createScore() {
   const nameWhole = () => {
     const ratio = finished ? null : (ends[named] ?? null);
     const noisy = ratio !== null && ratio > NOISE * limit;
-    whole.title = noisy ? T.tooFast(`${T.times(ratio)} ${T.inAll("")}`, limit) : "";
+    const unclear = ratio !== null && !isFirm(ratio, ...pair);
+    whole.title = noisy ? T.tooFast(`${T.times(ratio)} ${T.inAll("")}`, limit) : unclear ? T.unclear : "";
     whole.hidden = ratio === null;
     setText(figure, ratio === null ? "" : T.times(ratio));
-    setText(sure(whole.lastChild), T.inAll(noisy ? "noise" : clear || ratio === null ? "" : ratio < 1 ? "slower" : "faster"));
+    setText(sure(whole.lastChild), T.inAll(noisy ? "noise" : unclear ? "unclear" : ""));
   };
   return {
     root,
@@ -91,7 +93,7 @@ export function createScore() {
       finished = over;
       limit = head ? head.rounds.reduce((sum, round) => sum + round.tokens.length, 0) / Math.max(head.rounds.length, 1) : Infinity;
       named = view?.compared ?? -1;
-      clear = !view || !head || isFirm(ends[named] ?? 1, lanes[view.baseline]?.rounds ?? [], head.rounds);
+      pair = view && head ? [lanes[view.baseline]?.rounds ?? [], head.rounds] : [[], []];
       setText(title, lanes.length > 2 && head ? T.speedupOf(head.label, over) : T.speedup(over));
       setText(value, ratio === null ? T.none : T.times(ratio));
       value.classList.toggle("none", ratio === null);

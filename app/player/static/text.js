@@ -109,7 +109,7 @@ export const T = {
   definition:
     "Tokens per second of this lane divided by tokens per second of plain decoding: “so far” up to the moment shown, “in all” over the whole run. Each lane has its own clock, "
     + "which runs only while that lane computes; reading the prompt and recording are left out. "
-    + "Early values vary a lot, because a few rounds say little: “not clearly” means that the scatter of the rounds' times alone could explain the difference.",
+    + "Early values vary a lot, because a few rounds say little: “not clearly”, or “unclear”, means that the scatter of the rounds' times alone could explain the difference.",
   random: (/** @type {number} */ temperature) =>
     `Temperature ${temperature}: tokens are drawn at random, so lanes may write different texts.`,
 
@@ -129,7 +129,8 @@ export const T = {
   openedWhy: "Chosen from this run to begin with: of chains the most guesses kept before a rejection, otherwise the most tokens from one pass.",
   sameText: "same text",
   sameTextMeans: "All lanes wrote the same tokens.",
-  inAll: (/** @type {""|"noise"|"faster"|"slower"} */ doubt) => `in all${{ "": "", noise: ": noise", faster: ", not clearly faster", slower: ", not clearly slower" }[doubt]}`,
+  inAll: (/** @type {""|"noise"|"unclear"} */ doubt) => `in all${doubt && `: ${doubt}`}`,
+  unclear: "Not clearly faster or slower: the scatter of the rounds' times alone could explain the difference.",
   atEnd: "The end: every lane has finished",
   stoppedEnd: "The end: the run was stopped",
   first: "To the prompt (Home)",

@@ -139,7 +139,7 @@ export const T = {
   definition:
     "Tokens pro Sekunde dieser Spur geteilt durch die des gewöhnlichen Decodings: „bisher“ bis zum gezeigten Moment, „insgesamt“ über den ganzen Lauf. Jede Spur hat ihre eigene Uhr, "
     + "die nur läuft, während diese Spur rechnet; das Lesen des Prompts und das Aufzeichnen zählen nicht. "
-    + "Frühe Werte schwanken stark, denn wenige Runden sagen wenig: „nicht eindeutig“ heißt, dass schon die Streuung der Rundenzeiten den Unterschied erklären könnte.",
+    + "Frühe Werte schwanken stark, denn wenige Runden sagen wenig: „nicht eindeutig“ oder „unklar“ heißt, dass schon die Streuung der Rundenzeiten den Unterschied erklären könnte.",
   random: (temperature) => `Temperatur ${temperature}: Tokens werden zufällig gezogen, Spuren können also verschiedene Texte schreiben.`,
 
   lossyMark: "verlustbehaftet",
@@ -157,7 +157,8 @@ export const T = {
   openedWhy: "Zum Anfang aus diesem Lauf gewählt: bei Ketten die meisten übernommenen Vorschläge vor einer Ablehnung, sonst die meisten Tokens aus einem Durchlauf.",
   sameText: "gleicher Text",
   sameTextMeans: "Alle Spuren haben dieselben Tokens geschrieben.",
-  inAll: (doubt) => `insgesamt${{ "": "", noise: ": Rauschen", faster: ", nicht eindeutig schneller", slower: ", nicht eindeutig langsamer" }[doubt]}`,
+  inAll: (doubt) => `insgesamt${{ "": "", noise: ": Rauschen", unclear: ": unklar" }[doubt]}`,
+  unclear: "Nicht eindeutig schneller oder langsamer: Schon die Streuung der Rundenzeiten könnte den Unterschied erklären.",
   atEnd: "Das Ende: Alle Spuren sind fertig",
   stoppedEnd: "Das Ende: Der Lauf wurde angehalten",
   first: "Zum Prompt (Pos1)",
