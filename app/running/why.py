@@ -18,6 +18,10 @@ HINT = (
     "names the loss without which the lane would gain most."
 )
 LESS = " A negative part took less time than in the plain lane (times differ from pass to pass); it shortens the bar."
+INTERVAL = (
+    " The interval is that of the mean times of a round in both lanes, by how much the rounds differ within this one "
+    "run (1.96 standard errors); how far runs differ, only repeats show."
+)
 MEANS = {
     "one plain round": "The time of one round of plain decoding: a target pass over one token, and the work around it.",
     "drafting": "The time of making the guesses.",
@@ -50,8 +54,9 @@ def html(lanes: Sequence[Why]) -> str:
         for lane in lanes
     )
     less = LESS if any(value <= -LEAST_LOSS for found in known for _, value in found.segments) else ""
+    doubt = INTERVAL if any("95 % interval" in lane.words for lane in lanes) else ""
     return f"<style>{STYLE}</style>{rows}" + (
-        f'<p class="sd-why-hint">{escape(HINT + less)}</p>' if known else ""
+        f'<p class="sd-why-hint">{escape(HINT + less + doubt)}</p>' if known else ""
     )
 
 

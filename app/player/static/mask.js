@@ -37,7 +37,7 @@ export function createMask() {
   cells.setAttribute("class", "mask-cells");
   cells.setAttribute("aria-hidden", "true");
   const slots = createSlots();
-  const corner = el("div", { class: "mask-corner" }, ...W.maskHeads.map((head) => el("span", {}, head)));
+  const corner = el("div", { class: "mask-corner" }, ...W.maskHeads.map((head, at) => el("span", { title: W.maskHeadsAre[at] }, head)));
   const lanes = el("div", { class: "mask-lanes" }, el("span", {}, W.slotsBefore), el("span", { class: "after" }, W.slotsAfter));
   const field = el("div", { class: "mask-field" }, corner, slotsHead, heads, el("div", { class: "mask-body" }, cells), lanes, slots.root);
   const box = el("div", { class: "mask-box", role: "group" }, field);

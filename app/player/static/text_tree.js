@@ -73,6 +73,7 @@ export const W = {
   },
   maskName: (/** @type {number} */ rows) => `Attention mask of ${count(rows, "row")}. Up and down go through the rows.`,
   maskHeads: ["token", "position", "slot"],
+  maskHeadsAre: ["the tokens of this pass", "the token's place in the text, counted from 0; rivals for one place share it", "its row of the KV cache"],
   maskPrefix: (/** @type {number} */ n) => `${n} before`,
   maskSees: (/** @type {string} */ text, /** @type {number|null} */ prefix, /** @type {string|null} */ others, /** @type {number|null} */ position, /** @type {number} */ slot) =>
     `${text} sees ${prefix === null ? "the whole text before the root" : `all ${count(prefix, "row")} before the root`}`

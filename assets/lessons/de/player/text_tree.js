@@ -71,6 +71,7 @@ export const W = {
   },
   maskName: (width) => `Attention-Maske mit ${rows(width)}. Auf und ab führen durch die Zeilen.`,
   maskHeads: ["Token", "Position", "Slot"],
+  maskHeadsAre: ["die Tokens dieses Durchlaufs", "der Platz des Tokens im Text, von 0 an gezählt; Rivalen um einen Platz haben denselben", "seine Zeile im KV-Cache"],
   maskPrefix: (n) => `${n} davor`,
   maskSees: (text, prefix, others, position, slot) =>
     `${text} sieht ${prefix === null ? "den ganzen Text vor der Wurzel" : `alle ${rows(prefix)} vor der Wurzel`}`
