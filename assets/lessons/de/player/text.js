@@ -157,7 +157,7 @@ export const T = {
   openedWhy: "Zum Anfang aus diesem Lauf gewählt: bei Ketten die meisten übernommenen Vorschläge vor einer Ablehnung, sonst die meisten Tokens aus einem Durchlauf.",
   sameText: "gleicher Text",
   sameTextMeans: "Alle Spuren haben dieselben Tokens geschrieben.",
-  inAll: (doubt) => `insgesamt${{ "": "", noise: ": Rauschen", unclear: ": unklar" }[doubt]}`,
+  inAll: (doubt) => `insgesamt${doubt && (doubt === "noise" ? ": Rauschen" : ": unklar")}`,
   unclear: "Nicht eindeutig schneller oder langsamer: Schon die Streuung der Rundenzeiten könnte den Unterschied erklären.",
   atEnd: "Das Ende: Alle Spuren sind fertig",
   stoppedEnd: "Das Ende: Der Lauf wurde angehalten",
