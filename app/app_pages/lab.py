@@ -75,7 +75,7 @@ if example is not None:
             example.prompt, example.lane, example.family, example.chat
         ):
             said = controls.recorded(example.prompt, example.lane)
-            st.caption(f":material/history: {plain(said)}", width="content", help=plain(said))
+            st.caption(f":material/history: {plain(said)}", width="content")
 
 with st.container(key="stage"):
     run.play(example)

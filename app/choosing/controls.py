@@ -27,7 +27,7 @@ from . import current, lane_state, model_picker, settling
 
 USUAL = Settings()
 PROMPT_WORDS = 60  # characters of a prompt that serve as its name
-SHORT_WORDS = 30  # where it has half a line
+SHORT_WORDS = 18  # where it has half a line
 
 
 def choices() -> dict[str, dict[str, str]]:

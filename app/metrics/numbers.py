@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +10,12 @@ from app.text import count
 from specdec_core import theory
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.schema import Stats
+from specdec_core.record.stats import Tally
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES, lossy
 from specdec_core.settings import Settings
 from specdec_core.sweep.totals import LEAST_TOKENS
+from specdec_core.tree import TokenTree
 
 # a random number of its own for each token
 TOKEN_BY_TOKEN = ("speculative-sampling", "token-matching", "exact-match")
@@ -140,11 +141,9 @@ def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
 def by_level(trace: Trace, most: int = 3) -> str:
     """How often, of the rounds in which anything was judged on a level of the tree, a guess was accepted there; for the
     first `most` levels, as `Stats.acceptance_by_depth`."""
-    accepted, judged = Counter[int](), Counter[int]()
+    tally = Tally()
     for one in trace.rounds:
-        found = list(zip(one.nodes.depth, one.nodes.verdict, strict=True))
-        accepted.update(range(1, 1 + sum(verdict == "accepted" for _, verdict in found)))
-        judged.update({depth for depth, verdict in found if verdict in ("accepted", "rejected")})
-    levels = sorted(judged)[:most]
+        tally.add(TokenTree(one.nodes.token, one.nodes.parent), one.nodes.verdict, 0, 0, (0.0, 0.0, 0.0, 0.0))
+    levels = sorted(tally.judged)[:most]
     name = "level 1" if levels == [1] else f"levels 1 to {levels[-1]}" if levels else "no level"
-    return f"{name}: " + ", ".join(f"{accepted[level]} of {judged[level]}" for level in levels)
+    return f"{name}: " + ", ".join(f"{tally.passed[level]} of {tally.judged[level]}" for level in levels)

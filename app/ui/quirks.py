@@ -32,7 +32,7 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext, add_script_run_ctx
-from streamlit.runtime.state import SafeSessionState, SessionState
+from streamlit.runtime.state import SafeSessionState, SessionState, get_session_state
 from streamlit.runtime.state.session_state import STREAMLIT_INTERNAL_KEY_PREFIX
 
 VERSION = "1.67.0"  # the Streamlit version that this describes
@@ -191,6 +191,7 @@ def unless_gone(record: logging.LogRecord) -> bool:
 
 # --- The address ---
 
+EMBEDDING = ("embed", "embed_options")  # which Streamlit keeps for itself
 LAG_S = 10.0  # a message that took longer was held up by something else
 
 
@@ -210,14 +211,17 @@ def restore_address() -> None:
     our pages name such settings alike, and back on the first they would be lost.
     """
     context = get_script_run_ctx()
-    if context is None or not context.is_history_navigation:
+    if context is None or not came_by_history():
         return
-    wanted = parse_qs(context.query_string, keep_blank_values=True)
-    if {key: st.query_params.get_all(key) for key in st.query_params} == wanted:
-        return
-    st.query_params.from_dict(wanted)
-    with context.session_state.query_params() as address:
-        address.set_initial_query_params_from_current()
+    with get_session_state().query_params() as address:
+        taken = {
+            key: values
+            for key, values in parse_qs(context.query_string, keep_blank_values=True).items()
+            if key.lower() not in EMBEDDING and key not in address and not address.is_bound(key)
+        }
+        if taken:
+            address.update(taken)
+            address.set_initial_query_params_from_current()
 
 
 @dataclass(slots=True)

@@ -243,7 +243,7 @@ def test_the_way_back_leads_to_the_page_before_not_through_the_viewers_moves(ope
 
 def test_the_way_back_from_the_comparison_leads_to_the_settings_that_were_left(open_page: Open) -> None:
     """Both pages have a field of that name. Catches: a setting that Streamlit takes out of the address on the way."""
-    page = open_page("/?tokens=61&seed=9")
+    page = open_page("/?tokens=61&seed=9&embed_options=show_padding")
     page.locator(STILL).wait_for(state="attached")
     page.get_by_test_id("stTopNav").get_by_role("link", name="Compare").click()
     expect(page.get_by_role("heading", name="Compare")).to_be_visible()

@@ -394,6 +394,27 @@ def test_tokens_that_differ_in_a_space_alone_are_told_apart(page: Page) -> None:
     assert "rejected ‘He’ and wrote ‘␣He’ instead" in said["moments"][-1]
 
 
+def test_a_target_s_own_choice_that_a_rule_refused_is_not_written_instead(page: Page) -> None:
+    """Catches: "rejected ‘He’ and wrote ‘He’ instead", and the same of a token that was rejected at another place."""
+    record = json.loads(spec_trace().to_json())
+    record["texts"]["900"] = record["output"]["texts"][2] = "He"
+    row = record["rounds"][0]
+    row["nodes"]["token"][2] = row["committed"]["token"][2] = 900
+    (said, *_) = page.evaluate(SENTENCES, [record, []])
+    assert "rejected ‘He’ and wrote ‘He’ all the same" in said["moments"][-1]
+    record = tree_record()
+    record["texts"]["900"] = record["output"]["texts"][1] = "He"
+    record["rounds"][0]["nodes"].update(
+        token=[900, 901, 902],
+        parent=[-1, -1, 1],
+        depth=[1, 1, 2],
+        verdict=["rejected", "accepted", "rejected"],
+    )
+    record["rounds"][0]["committed"].update(token=[901, 900], source=["accepted", "corrected"])
+    (said, *_) = page.evaluate(SENTENCES, [record, []])
+    assert "rejected 2 of them and wrote ‘He’ instead" in said["moments"][-1]
+
+
 def test_what_lies_beyond_the_end_is_left_out_whether_it_was_judged_or_not(page: Page) -> None:
     """Catches: "did not reach one and left out 2" of three guesses behind the end of the text."""
     record = tree_record()

@@ -35,13 +35,8 @@ def bare_keys(tree: ast.AST) -> Iterator[tuple[int, str]]:
             key: ast.AST | None = user.slice
         elif isinstance(user, ast.Compare) and isinstance(user.ops[0], ast.In | ast.NotIn):
             key = user.left
-        elif isinstance(user, ast.Attribute) and user.attr in (
-            "__setitem__",
-            "get_widget_states",
-            "query_params",
-        ):
-            # a callback, which gets its key as an argument; what the browser sent, by the widgets' ids; the address
-            continue
+        elif isinstance(user, ast.Attribute) and user.attr in ("__setitem__", "get_widget_states"):
+            continue  # a callback, which gets its key as an argument; what the browser sent, by the widgets' ids
         elif (
             isinstance(user, ast.Attribute)
             and user.attr in ("get", "pop", "setdefault")

@@ -95,9 +95,9 @@ export function sentenceOf(lane, round) {
   const [cut, unreached] = [of("cut").length, of("unreached").length];
   if (cut && unreached) parts.push(`did not reach ${unreached === 1 ? "one" : unreached}`);
   if (cut) parts.push(`left out ${cut === 1 ? "one" : cut}, as the text ended before ${cut === 1 ? "it" : "them"}`);
-  const same = own && own.source !== "bonus" && rejected.some((item) => item.text === own.name); // a lossy rule refused the target's own choice
-  if (same) parts.push("wrote it all the same, as its own token");
-  else if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${alike ? spaced(own.name) : quote(own.name)}${rejected.length ? " instead" : ""}`);
+  const end = of("accepted").at(-1)?.node ?? -1; // which the target's own token follows
+  const same = rejected.some((item) => item.parent === end && item.text === own?.name); // a lossy rule refused the target's own choice
+  if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${alike ? spaced(own.name) : quote(own.name)}${same ? " all the same" : rejected.length ? " instead" : ""}`);
   const last = parts.pop();
   return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${sideNotes(lane, round)}`;
 }

@@ -2,7 +2,7 @@
 
 import { el, elementOf, setNote } from "./dom.js";
 
-const PRESSED = "button, a, select, input, label, summary, [role=button], [data-node], [tabindex='0'] .tok";
+const PRESSED = "button, a, select, input, label, summary, [role=button], [data-node]";
 const EDGE = 8; // px between the words and the player's edges
 
 /**
