@@ -163,15 +163,16 @@ def decided() -> dict[str, Any]:
     Where usual settings apply, the usual repetition penalty for these models and this kind of prompt takes precedence.
     """
     chosen = {name: getattr(state, name) for name in OFF}
+    penalty = chosen.pop("repetition_penalty")
     if not state.generation:
-        return chosen
-    usual = {"repetition_penalty": current.penalty()}
-    return {name: usual.get(name) if value == OFF[name] else value for name, value in chosen.items()}
+        return {**chosen, "repetition_penalty": OFF["repetition_penalty"] if penalty is None else penalty}
+    left = {name: None if value == OFF[name] else value for name, value in chosen.items()}
+    return {**left, "repetition_penalty": current.penalty() if penalty is None else penalty}
 
 
 def usual_penalty() -> float | None:
     """The usual repetition penalty in force where the visitor set none; None if there is none."""
-    if not state.generation or state.repetition_penalty != 1:
+    if not state.generation or state.repetition_penalty is not None:
         return None
     found = current.penalty()
     return None if found == 1 else found

@@ -18,7 +18,7 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-from . import controls, model_picker, options
+from . import controls, current, model_picker, options
 
 MEMORY_WORDS = (
     "Wide trees need memory for keys, values and probabilities. What exceeds this is left out; 0: no limit."
@@ -176,21 +176,15 @@ def sampling_settings(models: Family | None) -> None:
         "Works above temperature 0.",
     )
     number(
-        "slider",
-        f"Repetition penalty (1: the usual one, {penalty:g})"
-        if (penalty := controls.usual_penalty())
-        else "Repetition penalty (1: none)",
+        "number",
+        "Repetition penalty (1: none)",
         links.PENALTY,
         0.05,
         "Above 1, tokens that are in the prompt or in the text so far become less likely. Works at every temperature, "
         "and the text is then no longer the target's own but what it writes under this penalty; plain decoding has the "
-        "same one.",
+        "same one. Left empty, the usual one applies: that of these models and this kind of prompt, or none.",
+        unset=_usual_penalty(models),
     )
-    if penalty:
-        st.caption(
-            f":material/info: While this is 1, the usual penalty for these models applies: {penalty:g}. The examples "
-            "for code, rewriting and summaries have none."
-        )
     number(
         "number",
         "No repeated sequences of this many tokens (0: off)",
@@ -208,6 +202,16 @@ def sampling_settings(models: Family | None) -> None:
     )
 
 
+def _usual_penalty(models: Family | None) -> str:
+    """What the empty box of the repetition penalty stands for."""
+    if not state.generation:
+        return "none"
+    usual = current.penalty()
+    if usual is None and models is not None:
+        usual = models.card.generation.requests.get("repetition_penalty")
+    return "none" if usual in (None, 1) else f"{usual:g}, the usual one here"
+
+
 def _generation(models: Family | None) -> None:
     """Whether to follow the model's generation config, and its values for the loaded models."""
     switch(
@@ -215,7 +219,7 @@ def _generation(models: Family | None) -> None:
         "A small model repeats itself at temperature 0, so a light repetition penalty is usual for it here, "
         "but for the examples of code, rewriting and summaries. A model's authors can set a repetition penalty, "
         "min-p or no repeated sequences in its generation_config.json. With this on, both are used where the "
-        "settings above are off; with this off, only the settings above are used.",
+        "settings above are off or empty; with this off, only the settings above are used.",
         value=True,
         key=State.generation.key,
         bind="query-params",

@@ -23,7 +23,11 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A numeric setting: its address key, title, range and default."""
+    """A numeric setting: its address key, title, range and default.
+
+    Attributes:
+        unset: what applies if nothing is given, where that is not the default.
+    """
 
     key: str
     title: str
@@ -31,22 +35,24 @@ class Number:
     high: float
     default: float
     whole: bool = True
+    unset: str = ""
 
     def problem(self, text: str) -> str | None:
         """The error in `text` as a value, if any."""
         kind = "a whole number" if self.whole else "a number"
+        used = self.unset or f"{self.default:g}"
         wanted = f"{self.title} has to be {kind} from {_figure(self.low)} to {_figure(self.high)}"
         try:
             value = float(text)
         except ValueError:
-            return f"{wanted}; the link says “{short(text)}”, so {self.default:g} is used."
+            return f"{wanted}; the link says “{short(text)}”, so {used} is used."
         fits = (
             math.isfinite(value)
             and self.low <= value <= self.high
             and not (self.whole and value != int(value))
             and not (self is TEMPERATURE and 0 < value < 0.01)
         )
-        return None if fits else f"{wanted}; the link says {short(text)}, so {self.default:g} is used."
+        return None if fits else f"{wanted}; the link says {short(text)}, so {used} is used."
 
 
 GAMMA = Number("gamma", "The draft length γ", 1, 16, 4)
@@ -54,7 +60,7 @@ TEMPERATURE = Number("temperature", "The temperature", 0, 2, 0, whole=False)
 TOP_K = Number("top_k", "Top-k", 0, 1000, 0)
 TOP_P = Number("top_p", "Top-p", 0.05, 1, 1, whole=False)
 MIN_P = Number("min_p", "Min-p", 0, 1, 0, whole=False)
-PENALTY = Number("repetition_penalty", "The repetition penalty", 0.5, 2, 1, whole=False)
+PENALTY = Number("repetition_penalty", "The repetition penalty", 0.5, 2, 1, whole=False, unset="the usual one")
 NGRAM = Number("no_repeat_ngram_size", "The length of sequences written once", 0, 20, 0)
 SEED = Number("seed", "The seed", 0, 2**31 - 1, 0)
 TOKENS = Number("tokens", "The length", 1, 1024, 128)

@@ -117,7 +117,7 @@ class State:
     top_k = _whole(links.TOP_K)
     top_p = _number(links.TOP_P)
     min_p = _number(links.MIN_P)
-    repetition_penalty = _number(links.PENALTY)
+    repetition_penalty: Widget[float | None] = Widget(_nothing)  # None: the usual one
     no_repeat_ngram_size = _whole(links.NGRAM)
     generation = Widget(lambda: True)
     seed = _whole(links.SEED)

@@ -60,13 +60,22 @@ def switch(label: str, words: str | None, **more: Any) -> bool:
 
 
 def number(
-    kind: str, label: str, setting: links.Number, step: float, words: str, *, disabled: bool = False
+    kind: str,
+    label: str,
+    setting: links.Number,
+    step: float,
+    words: str,
+    *,
+    disabled: bool = False,
+    unset: str = "",
 ) -> None:
-    """A number in the address; `kind` is slider or number."""
+    """A number in the address; `kind` is slider or number. A number may be `unset`: what its empty box then says."""
     cast = int if setting.whole else float
     draw = st.slider if kind == "slider" else st.number_input
     # Streamlit starts at the minimum by itself, and warns about a default if a page sets the value (a preset does).
     usual: dict[str, Any] = {} if setting.default == setting.low else {"value": cast(setting.default)}
+    if setting.unset:
+        usual = {"value": None, "placeholder": unset}
     draw(
         label,
         min_value=cast(setting.low),

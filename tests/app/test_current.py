@@ -178,6 +178,20 @@ def test_the_template_and_the_usual_penalty_can_be_switched_off(shelf: Shelf) ->
     assert run.templated and run.request.lanes[0].repetition_penalty == 1
 
 
+def test_an_empty_penalty_is_the_usual_one_and_one_is_none(shelf: Shelf) -> None:
+    """Catches: a box that shows 1 while another penalty applies, and no way to have none."""
+    shelf.get(REAL)
+    at = page(tokens="8")
+    box = at.number_input(key="repetition_penalty")
+    assert box.value is None and box.placeholder == "1.2, the usual one here"
+    box.set_value(1.0).run()
+    assert "repetition penalty of" not in said(at)
+    assert finished(at).request.lanes[0].repetition_penalty == 1
+    tiny = page(model="bundled", tokens="8")
+    assert tiny.number_input(key="repetition_penalty").placeholder == "none"
+    assert finished(tiny).request.lanes[0].repetition_penalty is None
+
+
 def test_a_link_can_ask_for_the_tiny_models(shelf: Shelf) -> None:
     """Catches: a teacher's link to the tiny family that opens with the default one."""
     shelf.get(REAL)
