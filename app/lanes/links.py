@@ -60,7 +60,9 @@ TEMPERATURE = Number("temperature", "The temperature", 0, 2, 0, whole=False)
 TOP_K = Number("top_k", "Top-k", 0, 1000, 0)
 TOP_P = Number("top_p", "Top-p", 0.05, 1, 1, whole=False)
 MIN_P = Number("min_p", "Min-p", 0, 1, 0, whole=False)
-PENALTY = Number("repetition_penalty", "The repetition penalty", 0.5, 2, 1, whole=False, unset="the usual one")
+PENALTY = Number(
+    "repetition_penalty", "The repetition penalty", 0.5, 2, 1, whole=False, unset="the usual one"
+)
 NGRAM = Number("no_repeat_ngram_size", "The length of sequences written once", 0, 20, 0)
 SEED = Number("seed", "The seed", 0, 2**31 - 1, 0)
 TOKENS = Number("tokens", "The length", 1, 1024, 128)
