@@ -16,7 +16,7 @@ export function makeRow() {
   const head = el("button", { type: "button", class: "mask-row", "aria-label": "", "aria-disabled": "false", tabindex: -1 }, mark, word, position, slot);
   const line = document.createElementNS(SVG, "g");
   line.setAttribute("class", "mask-line");
-  for (const name of ["ground", "path", "own"]) {
+  for (const name of ["ground", "path", "own", "rim"]) {
     const part = document.createElementNS(SVG, "path");
     part.setAttribute("class", name);
     line.append(part);
@@ -32,8 +32,8 @@ export function makeRow() {
  * @param {number} rows how many the pass has
  */
 export function drawCells(row, at, seen, rows) {
-  const [ground, path, own] = row.line.children;
-  attribute(ground, "d", `M${-PREFIX.many} ${at}H${rows}v1H${-PREFIX.many}z`);
+  const [ground, path, own, rim] = row.line.children;
+  for (const whole of [ground, rim]) attribute(whole, "d", `M${-PREFIX.many} ${at}H${rows}v1H${-PREFIX.many}z`);
   attribute(path, "d", `M${-PREFIX.many} ${at}H0v1H${-PREFIX.many}z${runs(seen.slice(0, -1)).map(([from, long]) => `M${from} ${at}h${long}v1h-${long}z`).join("")}`);
   attribute(own, "d", `M${at} ${at}h1v1h-1z`);
 }

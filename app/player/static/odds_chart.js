@@ -67,7 +67,7 @@ export function keyed(sentence, areas) {
  */
 export function chart(areas, bars, parts, odds) {
   const heads = el(
-    "div", { class: `bar-row bar-heads${bars.hasQ ? "" : " single"}`, role: "row" },
+    "div", { class: `bar-row bar-heads${bars.hasQ ? "" : " single"}`, role: "row", title: O.order },
     el("span", { role: "columnheader" }, el("span", { class: "unseen" }, O.token)),
     el("span", { class: "key", role: "columnheader" },
       bars.hasP ? el("span", {}, el("span", { class: "stroke p" }), O.target) : null,

@@ -6,6 +6,7 @@
  */
 
 import { el, setText } from "./dom.js";
+import { usualInstead } from "./held_up.js";
 import { list, number } from "./model.js";
 import { knows } from "./moments.js";
 import { T } from "./text.js";
@@ -26,7 +27,10 @@ export function createRound() {
       setText(title, round ? T.roundTitle(round.index + 1) : T.prompt);
       tree.root.setAttribute("aria-label", title.textContent);
       const { lane } = view.lanes[view.lead] ?? {};
-      setText(phases, !round || !lane || !knows(view, "times") ? "" : lane.untimed ? T.untimed : phaseText(lane.trace, round.index));
+      const timed = round && lane?.trace && knows(view, "times") && !lane.untimed;
+      const usual = timed ? usualInstead(lane.trace, round.index) : null;
+      setText(phases, timed ? phaseText(lane.trace, round.index, usual) : round && lane?.untimed && knows(view, "times") ? T.untimed : "");
+      phases.title = T.phasesAre + (usual === null ? "" : `. ${T.heldUp}`);
       tree.show(view);
     },
     /** Scroll as requested while drawing. */
@@ -38,12 +42,12 @@ export function createRound() {
   };
 }
 
-/** @param {Trace|null} trace @param {number} index */
-function phaseText(trace, index) {
-  const row = list(trace?.rounds)[index];
+/** @param {Trace} trace @param {number} index @param {number|null} usual seconds of the target's pass, where this one was held up */
+function phaseText(trace, index, usual) {
+  const row = list(trace.rounds)[index];
   /** @param {keyof Phases} name */
   const part = (name) => number(row?.[name]) ?? 0;
-  const plain = trace?.header?.settings?.proposer === "none"; // time before a plain lane's check is not drafting
+  const plain = trace.header?.settings?.proposer === "none"; // time before a plain lane's check is not drafting
   const other = part("judge_s") + part("commit_s") + (plain ? part("draft_s") : 0);
-  return row ? T.phases(plain ? 0 : part("draft_s"), part("verify_s"), other, part("ahead_s")) : "";
+  return row ? T.phases(plain ? 0 : part("draft_s"), part("verify_s"), other, part("ahead_s"), usual) : "";
 }

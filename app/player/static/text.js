@@ -156,6 +156,7 @@ export const T = {
     ["q", "how likely the draft found it when it guessed it; likewise where it drew the guess, otherwise at temperature 1 (after a repetition penalty)"],
     ["γ", "how many tokens are guessed in a round"],
     ["fixed", "of a guess that was not drawn at random with its q: the proposer took its likeliest tokens, as EAGLE's trees do, or copied; the rule then counts its q as 1"],
+    ["rows of the odds", "the chosen token first, then by the larger of p and q"],
     ["a telling round", "where a run opens: of chains, the most guesses kept before a rejection; otherwise the most tokens from one pass"],
   ],
   signsTitle: "Signs in the text",
@@ -208,8 +209,9 @@ export const T = {
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,
   untimed: "its times are not in this record",
   phasesAre: "draft: what the proposer took, even where it proposed nothing; other: judging and committing",
-  phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead) =>
-    `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}target pass ${seconds(verify)} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
+  heldUp: "This pass took much longer than this lane's passes usually do: another program had the processor, or the models had just been loaded. It counts in the speeds",
+  phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead, /** @type {number|null} */ usual) =>
+    `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}target pass ${seconds(verify)}${usual === null ? "" : ` (usually ${seconds(usual)})`} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
 
   queued: (/** @type {number} */ ahead, /** @type {number|null} */ wait) => `Waiting: ${count(ahead, "run")} ahead of yours${wait === null ? "" : `, about ${roughly(wait)} s`}. It starts automatically.`,
   connecting: "Waiting for the run to start.",

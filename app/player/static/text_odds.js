@@ -154,6 +154,7 @@ export const O = {
   among: "among the others",
   bounded: "The record names the most likely tokens only. This one is among the others, so only an upper bound is known.",
   boundedAre: "Grey “<”: the record names the ten most likely tokens of each distribution. Any other is at most as likely as the last of them.",
+  order: "The chosen token first, then by the larger of p and q",
   showAll: (/** @type {number} */ n) => `Show all ${n} tokens`,
   showFewer: "Show fewer",
   residual: "After a rejection: where p exceeds q",

@@ -1,4 +1,4 @@
-/** A finger cannot hover: a tap on what has a title, and does nothing else, shows the title beside it. */
+/** A finger cannot hover: a tap on what has a title, and does nothing else, shows the title beside it. That of a node stands below its tree. */
 
 import { el, elementOf, setNote } from "./dom.js";
 
@@ -13,7 +13,9 @@ export function createTouchTitles(box) {
   const words = el("div", { class: "touch-title", role: "status", hidden: true });
   box.addEventListener("click", (event) => {
     const target = elementOf(event);
-    const titled = matchMedia("(hover: none)").matches && !target.closest(PRESSED) ? target.closest("[title]") : null;
+    const touched = matchMedia("(hover: none)").matches;
+    if (touched && target.closest("[data-node]")) requestAnimationFrame(() => box.querySelector(".tapped")?.scrollIntoView({ block: "nearest" }));
+    const titled = touched && !target.closest(PRESSED) ? target.closest("[title]") : null;
     const title = titled && box.contains(titled) ? titled.getAttribute("title") : "";
     setNote(words, title === words.textContent ? "" : (title ?? "")); // tapped again, they go
     if (!titled || words.hidden) return;

@@ -47,7 +47,7 @@ export function createTree() {
   const fold = el("button", { type: "button", class: "more-rows", hidden: true });
   const lost = el("p", { class: "hint", hidden: true });
   const legend = createLegend();
-  const tapped = el("p", { class: "hint", hidden: true }); // on a phone, whose nodes have no room for numbers
+  const tapped = el("p", { class: "hint tapped", hidden: true }); // on a phone, whose nodes have no room for numbers
   const parts = [el("div", { class: "tree-bar" }, el("p", { class: "guide" }, about, guide), zoom.root), box, tapped, cue, fold, lost, legend.root];
   const root = el("div", { class: "chips", role: "group" });
 

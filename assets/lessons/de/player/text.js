@@ -184,6 +184,7 @@ export const T = {
     ["q", "wie wahrscheinlich es für den Draft war, als er es riet; ebenso, wo er den Vorschlag zog, sonst bei Temperatur 1 (nach einem Abzug für Wiederholungen)"],
     ["γ", "wie viele Tokens in einer Runde geraten werden"],
     ["fest", "von einem Vorschlag, der nicht mit seinem q gezogen wurde: die wahrscheinlichsten Tokens, wie in EAGLEs Bäumen, oder eine Kopie; die Regel rechnet dann mit q = 1"],
+    ["Zeilen der Chancen", "zuerst das gewählte Token, dann nach dem größeren von p und q"],
     ["eine aufschlussreiche Runde", "wo ein Lauf beginnt: bei Ketten die meisten behaltenen Vorschläge vor einer Ablehnung, sonst die meisten Tokens aus einem Durchlauf"],
   ],
   signsTitle: "Zeichen im Text",
@@ -236,8 +237,9 @@ export const T = {
   roundTitle: (n) => `Runde ${n}`,
   untimed: "ihre Zeiten stehen nicht in dieser Aufzeichnung",
   phasesAre: "Draft: die Zeit des Vorschlagens, auch wo es nichts vorschlug; sonstiges: Beurteilen und Übernehmen",
-  phases: (draft, verify, other, ahead) =>
-    `${draft > 0 ? `Draft ${seconds(draft)} · ` : ""}Zielmodell ${seconds(verify)} · sonstiges ${seconds(other)}${ahead > 0 ? ` · voraus ${seconds(ahead)}` : ""}`,
+  heldUp: "Dieser Durchlauf dauerte viel länger als die anderen dieser Spur: Ein anderes Programm hatte den Prozessor, oder die Modelle waren gerade erst geladen. Er zählt in den Geschwindigkeiten mit",
+  phases: (draft, verify, other, ahead, usual) =>
+    `${draft > 0 ? `Draft ${seconds(draft)} · ` : ""}Zielmodell ${seconds(verify)}${usual === null ? "" : ` (sonst ${seconds(usual)})`} · sonstiges ${seconds(other)}${ahead > 0 ? ` · voraus ${seconds(ahead)}` : ""}`,
 
   queued: (ahead, wait) => `Warten: ${count(ahead, "Lauf", "Läufe")} vor Ihrem${wait === null ? "" : `, etwa ${roughly(wait)} s`}. Er beginnt von selbst.`,
   connecting: "Warten auf den Beginn des Laufs.",

@@ -128,6 +128,7 @@ export const O = {
   among: "unter den anderen",
   boundedAre: "Graues „<“: Die Aufzeichnung nennt von jeder Verteilung die zehn wahrscheinlichsten Tokens. Jedes andere ist höchstens so wahrscheinlich wie das letzte davon.",
   bounded: "Namentlich sind nur die wahrscheinlichsten Tokens aufgezeichnet. Dieses ist unter den anderen; bekannt ist nur eine obere Grenze.",
+  order: "Zuerst das gewählte Token, dann nach dem größeren von p und q",
   showAll: (n) => `Alle ${n} Tokens zeigen`,
   showFewer: "Weniger zeigen",
   residual: "Nach einer Ablehnung: wo p über q liegt",

@@ -1,0 +1,33 @@
+/** Passes of the target that something else held up: another program, or the first run of models just loaded. */
+
+/** @import { Trace } from "../types.js" */
+
+import { list, number } from "./model.js";
+
+const TIMES = 3; // as long as usual, at least
+const FEWEST = 5; // passes that are compared
+
+/** @type {WeakMap<Trace, number>} the usual seconds of a record's passes, whatever their width */
+const known = new WeakMap();
+
+/**
+ * The usual time of a pass that took several times as long as others of its lane over at least as many tokens; null of any other.
+ * @param {Trace} trace
+ * @param {number} index of its round
+ * @returns {number|null} seconds
+ */
+export function usualInstead(trace, index) {
+  const rounds = list(trace.rounds);
+  const took = number(rounds[index]?.verify_s) ?? 0;
+  if (!known.has(trace)) known.set(trace, middle(rounds.map((row) => number(row?.verify_s) ?? 0)));
+  if (took < TIMES * (known.get(trace) ?? 0)) return null; // so that only few are looked at closely
+  const widthOf = (/** @type {number} */ at) => list(rounds[at]?.nodes?.token).length;
+  const others = rounds.flatMap((row, at) => (at !== index && widthOf(at) >= widthOf(index) ? [number(row?.verify_s) ?? 0] : []));
+  const usual = middle(others);
+  return others.length >= FEWEST && usual > 0 && took >= TIMES * usual ? usual : null;
+}
+
+/** @param {number[]} values */
+function middle(values) {
+  return [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] ?? 0;
+}
