@@ -7,6 +7,7 @@ import { attribute } from "./patch.js";
 import { W } from "./text_tree.js";
 
 const SVG = "http://www.w3.org/2000/svg";
+const RIM = 0.08; // of a cell
 export const PREFIX = { few: 3, many: 4 }; // cells, the width of the folded column, so that its number fits
 
 /** @typedef {ReturnType<typeof makeRow>} Drawn one row as it is drawn */
@@ -33,7 +34,8 @@ export function makeRow() {
  */
 export function drawCells(row, at, seen, rows) {
   const [ground, path, own, rim] = row.line.children;
-  for (const whole of [ground, rim]) attribute(whole, "d", `M${-PREFIX.many} ${at}H${rows}v1H${-PREFIX.many}z`);
+  attribute(ground, "d", `M${-PREFIX.many} ${at}H${rows}v1H${-PREFIX.many}z`);
+  attribute(rim, "d", `M${-PREFIX.many} ${at + RIM}H${rows - RIM}v${1 - 2 * RIM}H${-PREFIX.many}`); // within the row, free of the grid's lines
   attribute(path, "d", `M${-PREFIX.many} ${at}H0v1H${-PREFIX.many}z${runs(seen.slice(0, -1)).map(([from, long]) => `M${from} ${at}h${long}v1h-${long}z`).join("")}`);
   attribute(own, "d", `M${at} ${at}h1v1h-1z`);
 }
