@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import sys
+from importlib import import_module
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -19,6 +21,15 @@ ORDER = """
     PROPOSERS RULES
     SpecdecError ModelError PromptError SettingsError TraceError
 """.split()
+MODULES = {name: name for name in ("errors", "exact", "lengths", "proposers", "rules", "testing", "theory", "tree")}
+RANGES = {
+    "minimum": "at least {:,}",
+    "exclusiveMinimum": "above {:,}",
+    "maximum": "at most {:,}",
+    "exclusiveMaximum": "below {:,}",
+    "maxItems": "up to {} items",
+    "enum": "one of {}",
+}
 HEAD = """# API
 
 What `import specdec_core as sd` offers. Written by `scripts/api_docs.py` from the docstrings; change those, not this.
@@ -36,11 +47,15 @@ def text() -> str:
 
     missing = set(sd.__all__) - set(ORDER)
     assert not missing, f"say where in docs/api.md these stand: {missing}"
+    from specdec_core.lengths import LENGTH_POLICIES
+
     parts = [HEAD]
     for name in ORDER:
         value = getattr(sd, name)
-        parts.append(_table(name, value) if isinstance(value, dict) else _entry(name, value))
-    return "\n".join(parts)
+        parts.append(_table(f"sd.{name}", value) if isinstance(value, dict) else _entry(name, value))
+        if name == "RULES":
+            parts.append(_table("specdec_core.lengths.LENGTH_POLICIES", LENGTH_POLICIES))
+    return "\n".join([*parts, _modules(sd._MODULES)])
 
 
 def _entry(name: str, value: Any) -> str:
@@ -48,10 +63,7 @@ def _entry(name: str, value: Any) -> str:
     if not inspect.isclass(value):
         return f"## `sd.{name}`\n\n```python\n{_stub(name, value)}\n```\n"
     lines = [f"class {name}:", _quoted(value)]
-    settings = getattr(value, "model_fields", {})
-    lines += [
-        f"    {key} = {field.get_default(call_default_factory=True)!r}" for key, field in settings.items()
-    ]
+    lines += _fields(value)
     for key, member in vars(value).items():
         found = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
         if key.startswith(("_", "model_")) or not inspect.isfunction(found) or not found.__doc__:
@@ -61,6 +73,31 @@ def _entry(name: str, value: Any) -> str:
         )
         lines += ["", indent(mark + _stub(key, found), "    ")]
     return f"## `sd.{name}`\n\n```python\n" + "\n".join(lines) + "\n```\n"
+
+
+def _fields(kind: Any) -> list[str]:
+    """The fields of a dataclass with their types; those of `Settings` with their defaults and ranges."""
+    if dataclasses.is_dataclass(kind):
+        return [
+            f"    {one.name}: {one.type}" for one in dataclasses.fields(kind) if not one.name.startswith("_")
+        ]
+    lines = []
+    for key, field in getattr(kind, "model_fields", {}).items():
+        limits = kind.model_json_schema()["properties"][key]
+        limits = {name: value for part in (limits, *limits.get("anyOf", ())) for name, value in part.items()}
+        words = [phrase.format(limits[name]) for name, phrase in RANGES.items() if name in limits]
+        said = f"  # {', '.join(words)}" if words else ""
+        lines.append(f"    {key} = {field.get_default(call_default_factory=True)!r}{said}")
+    return lines
+
+
+def _modules(homes: dict[str, str]) -> str:
+    """The modules that are part of the public face, with what each says of itself."""
+    lines = ["## Modules", "", "By these short names; docs/python.md shows most of them at work.", ""]
+    for name, home in sorted({**homes, **MODULES}.items()):
+        first = (import_module(f"specdec_core.{home}").__doc__ or "").strip().split("\n\n")[0]
+        lines.append(f"- **`sd.{name}`** (`specdec_core.{home}`): {' '.join(first.split())}")
+    return "\n".join([*lines, ""])
 
 
 def _stub(name: str, value: Any) -> str:
@@ -75,7 +112,7 @@ def _table(name: str, kinds: dict[str, Any]) -> str:
     """Proposers or rules by name, with their descriptions and options."""
     from specdec_core.options import fields
 
-    lines = [f"## `sd.{name}`", ""]
+    lines = [f"## `{name}`", ""]
     for key, kind in kinds.items():
         lines.append(f"- **`{key}`** ({kind.title}): {kind.summary}")
         for option in fields(kind.Options).values():
