@@ -93,7 +93,7 @@ def decode_batch(
     Args:
         models: from `load_models`.
         prompts: one for each request.
-        settings: of all requests; nothing but counts and times is recorded.
+        settings: of all requests; of each its text, counts and times are kept, and no rounds.
         seeds: one for each request; None gives all of them that of the settings.
 
     Raises:
