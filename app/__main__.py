@@ -73,7 +73,7 @@ app = st.App(
 
 
 def main() -> None:
-    """Serve until interrupted."""
+    """Serve until interrupted; Ctrl+C ends with status 130, a setting that cannot be used with 2 and a sentence."""
     argparse.ArgumentParser("python -m app", description=HELP).parse_args()
     server_log.start()
     try:
@@ -83,7 +83,8 @@ def main() -> None:
         services.decoder()
         services.library()
     except ValueError as error:
-        sys.exit(str(error))
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
     os.chdir(Path(__file__).resolve().parent.parent)  # where .streamlit/config.toml is looked up
     # Streamlit's own cookies, too, are the same for all web processes; it takes their secret from here only.
     os.environ.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", services.keys().secret)
@@ -147,4 +148,7 @@ def _address(allowed: config.Policy) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:  # uvicorn has ended everything in order, and raises the signal again
+        sys.exit(130)

@@ -123,8 +123,8 @@ def advice(run: Run) -> None:
         run.request.labels[number].partition(" · ")[0] for number in ineligible(run.request.lanes)
     )
     st.caption(
-        "measured · geometric means, lane against lane within each repeat; intervals by bootstrap over the repeats, "
-        "p by a sign test; each pair judged by itself"
+        "measured · lane against lane within each repeat; intervals by bootstrap over the repeats, p by a sign test; "
+        "each pair judged by itself"
         + (f" · not eligible: {out} (lossy, or its drafting is not counted)" if out else "")
     )
 

@@ -95,7 +95,7 @@ def no_size(given: str, target: str | None) -> str:
     try:
         shape_of(given)
     except SettingsError as error:
-        return f"{error} Type a number of parameters, such as 14B or 360M."
+        return str(error)
     return f"A draft is smaller than its target; {given} is not smaller than {target}."
 
 

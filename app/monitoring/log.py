@@ -19,6 +19,7 @@ LONGEST = 10_000  # characters without an end of line, after which one is assume
 def start() -> None:
     """Write the log to standard error: readable lines, or a JSON object a line if SPECDEC_LOG is json; then what
     libraries print, Ray above all, is in such objects too."""
+    logging.getLogger("torch").setLevel(logging.WARNING)  # it reports its caches as a process ends
     if not as_json():
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
         return

@@ -25,6 +25,7 @@ from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import LEAST_TOKENS
 
 LEVEL = 0.05
+WORDS = ("no", "one", "two", "three", "four", "five", "six")
 LEAST_CASES = 6  # with five cases, five equal outcomes happen by luck one time in sixteen
 RESAMPLES = 4_000
 SEED = 20_221  # of the bootstrap: the same rows give the same interval
@@ -189,35 +190,18 @@ def _repeats(rows: Iterable[Measured], unit: Unit) -> str:
 def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str]) -> str:
     clear = [pair for pair in pairs if pair.clear]
     unclear = [pair for pair in pairs if not pair.clear]
-    units = f"{unit}s" if pairs[0].cases != 1 else unit
-    said = []
+    cases, said = pairs[0].cases, []
     if clear:
-        said.append(
-            f"{labels[best]} is faster than "
-            + "; ".join(
-                f"{labels[pair.second]} in {pair.wins} of {pair.cases} {units} ({_ratio(pair)})"
-                for pair in clear
-            )
+        won = (
+            f"than {labels[pair.second]} {_share(pair.wins, pair.cases, unit)} ({_ratio(pair)})"
+            for pair in clear
         )
+        said.append(f"{labels[best]} is faster {_joined(won)}")
     if unclear:
-        names = "; ".join(
-            f"{labels[pair.second]} ({_ratio(pair)}"
-            + (
-                f"; ahead in {pair.wins} of {pair.cases}, and two equally fast lanes come out at least as uneven "
-                f"{pair.chance:.0%} of the time)"
-                if pair.cases > 1
-                else ")"
-            )
-            for pair in unclear
-        )
-        few = pairs[0].cases < LEAST_CASES
-        reason = f"; at least {LEAST_CASES} {unit}s are needed" if few else ""
-        said.append(
-            f"{'it' if clear else labels[best]} {'is' if clear else 'was'} ahead of {names}, "
-            f"but {pairs[0].cases} {units} are too few to tell{reason}"
-            if pairs[0].cases != 1
-            else f"{labels[best]} was ahead of {names}, but one {unit} is too few to tell"
-        )
+        was = "it is" if clear else f"{labels[best]} was"
+        ahead = (f"of {labels[pair.second]} ({_ratio(pair)}{_odds(pair, unit)})" for pair in unclear)
+        said.append(f"{was} ahead {_joined(ahead)}, but {too_few(cases, unit, 'to tell')}")
+    means = f" The ratios are geometric means over the {unit}s." if cases > 1 else ""
     where = (
         ""
         if unit == "prompt"
@@ -226,7 +210,35 @@ def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str
             "about other prompts or, above temperature 0, other draws."
         )
     )
-    return "; ".join(said) + "." + where
+    return "; ".join(said) + "." + means + where
+
+
+def too_few(cases: int, unit: Unit, purpose: str) -> str:
+    """That so many cases are too few to do something ("to tell"), and how many it takes; without a full stop."""
+    count = WORDS[cases] if cases < len(WORDS) else str(cases)
+    said = f"{count} {unit}{' is' if cases == 1 else 's are'} too few {purpose}"
+    return said + (f"; at least {WORDS[LEAST_CASES]} are needed" if cases < LEAST_CASES else "")
+
+
+def _joined(parts: Iterable[str]) -> str:
+    *most, last = parts
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _share(wins: int, cases: int, unit: Unit) -> str:
+    """ "on both prompts", "in 6 of 7 repeats"."""
+    count = f"{wins} of {cases}" if wins < cases else "both" if cases == 2 else f"all {cases}"
+    return f"{'on' if unit == 'prompt' else 'in'} {count} {unit}s"
+
+
+def _odds(pair: Pair, unit: Unit) -> str:
+    """The count of wins, and how often luck alone is as one-sided; nothing of a single case."""
+    if pair.cases == 1:
+        return ""
+    share = "half the time" if pair.chance == 0.5 else f"{pair.chance:.0%} of the time"
+    # an even count is as one-sided as any, which needs no odds
+    luck = f"; with two equal lanes a result this one-sided happens {share}" if pair.chance < 1 else ""
+    return f"; ahead {_share(pair.wins, pair.cases, unit)}{luck}"
 
 
 def _ratio(pair: Pair) -> str:

@@ -85,7 +85,8 @@ def replay(
     Args:
         batch: texts decoded together, all going through these rounds in step.
         context: tokens in the KV cache, in each round; None for the profile's default.
-        target, draft: sizes of a modelled profile's models; None for its defaults. Recorded ones have their own.
+        target, draft: sizes of a modelled profile's models, such as "8B" or "360M": any number of parameters from 10M
+            to 2000B (see `shape_of`); None for its defaults. Recorded ones have their own.
         layers: of the target that wrote the trace, needed to express an early exit as a share.
 
     Raises:

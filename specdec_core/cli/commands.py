@@ -15,7 +15,7 @@ from specdec_core.engine.check import check
 from specdec_core.engine.events import Finished, Started, Step
 from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.machines.model_sizes import SHAPES
+from specdec_core.machines.model_sizes import SIZES
 from specdec_core.options import fields
 from specdec_core.proposers import PROPOSERS, available, proposer_class
 from specdec_core.record.read import race_json
@@ -275,9 +275,7 @@ def profile(
         str | None, typer.Option("--model", "-m", help="Target, as for decode; the bundled one by default.")
     ] = None,
     draft: Annotated[str | None, typer.Option("--draft", "-d", help="Draft model, as for decode.")] = None,
-    shape: Annotated[
-        str | None, typer.Option(help=f"Random weights of this size instead: {', '.join(SHAPES)}.")
-    ] = None,
+    shape: Annotated[str | None, typer.Option(help=f"Random weights of this size instead: {SIZES}.")] = None,
     draft_shape: Annotated[str | None, typer.Option(help="Random weights of this size as the draft.")] = None,
     context: Annotated[
         list[int] | None, typer.Option(help="Tokens in the KV cache; may be given again. 128 and 512.")

@@ -10,7 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 from transformers.utils.logging import disable_progress_bar
 
 from specdec_core.errors import ModelError, SettingsError, SpecdecError
-from specdec_core.machines.model_sizes import Shape, shape
+from specdec_core.machines.model_sizes import Shape, shape_of
 from specdec_core.machines.profiles import Recorded, write
 from specdec_core.machines.recording import Plan
 from specdec_core.models.bundle import Models
@@ -41,7 +41,7 @@ def models_for(
         return load_models(*names, device=device, dtype=dtype, graphs=graphs)
     if any(names):
         raise SettingsError("Give either --shape, for random weights, or --model; not both.")
-    return random_models(shape(sizes[0]), shape(sizes[1]) if sizes[1] else None, device, dtype, graphs)
+    return random_models(shape_of(sizes[0]), shape_of(sizes[1]) if sizes[1] else None, device, dtype, graphs)
 
 
 def random_models(target: Shape, draft: Shape | None, device: str, dtype: str, graphs: bool = True) -> Models:

@@ -62,8 +62,10 @@ def stream(
 ) -> Iterator[Event]:
     """Decode as a generator: `Started`, a `Step` per round, `Ended` as computing ends, `Finished` with the trace.
 
-    Closing the generator ends the work at once; `cancelled` is polled between rounds and ends it with a trace. `ask`
-    receives the text so far and returns the next words a person types, for the proposer 'you'.
+    A round is computed while the caller waits for its `Step`, so closing the generator ends the work at once, without a
+    trace. `cancelled` may be set from another thread: it is polled before each round and before the target's pass, and
+    ends the work with a trace. `ask` receives the text so far and returns the next words a person types, for the
+    proposer 'you'.
     Raises as `decode`; everything a user can get wrong is refused before the first event.
     """
     plan = Plan.make(models, prompt, settings, ask)  # raises here, not at the first next()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from specdec_core.analysis.advice import LEAST_CASES, Pair, compare
+from specdec_core.analysis.advice import LEAST_CASES, Pair, compare, too_few
 from specdec_core.record.repeats import LOOP
 
 from .bench import speeds
@@ -111,8 +111,10 @@ def _sentence(first: Tested, stays: bool, requests: int) -> str:
         return f"Plain decoding: the best candidate, {name}, was {figure}."
     if pair.clear:
         return f"{name}: {figure}."
-    few = f", for which at least {LEAST_CASES} are needed" if pair.cases < LEAST_CASES else ""
-    return f"{name}: {figure}. That is not clearly faster than plain decoding{few}."
+    if pair.cases >= LEAST_CASES:
+        return f"{name}: {figure}. That is not clearly faster than plain decoding."
+    few = too_few(pair.cases, "prompt", "to call this faster")
+    return f"{name}: {figure}. {few[:1].upper()}{few[1:]}."
 
 
 def _better(state: State, tested: Sequence[Tested]) -> str:

@@ -69,33 +69,42 @@ SHAPES: dict[str, Shape] = {
 
 
 def shape(name: str) -> Shape:
-    """The published sizes of that name.
+    """The sizes of a published model by name, in capitals or not; `shape_of` also takes numbers of parameters.
 
     Raises:
         SettingsError: naming the known ones.
     """
     known = {one.lower(): found for one, found in SHAPES.items()}
     if name.lower() not in known:
-        raise SettingsError(f"There is no model size '{name}'; known are: {', '.join(SHAPES)}.")
+        raise SettingsError(
+            f"There is no published model of size '{name}' here; known are: {', '.join(SHAPES)}."
+        )
     return known[name.lower()]
 
 
-OWN = re.compile(r"(\d{1,4}(?:\.\d{1,3})?) ?([MB])", re.IGNORECASE)
+OWN = re.compile(r"(\d+(?:\.\d+)?) ?([MB])", re.IGNORECASE)
 FEWEST, MOST = 10e6, 2e12  # parameters of a size of one's own
+SIZES = f"one of {', '.join(SHAPES)}, or a number of parameters from 10M to 2000B, such as 360M or 14B"
+"""What `shape_of` takes, in words."""
 
 
 def shape_of(size: str) -> Shape:
-    """A published model's sizes by name, or those of a model with so many parameters: "14B", "360M".
+    """The sizes of a model named by its number of parameters: digits, perhaps with a decimal point, then M or B.
+
+    A published model's name (a key of `SHAPES`) gives its own sizes; any other number from 10M to 2000B gives a model
+    in the proportions of the published one nearest in size (`scaled`). Capitals and outer blanks do not matter.
 
     Raises:
-        SettingsError: naming the known ones.
+        SettingsError: saying what is taken (`SIZES`), for anything else.
     """
-    if (found := OWN.fullmatch(size.strip())) and size.strip().upper() not in SHAPES:
-        parameters = float(found[1]) * (1e9 if found[2] in "Bb" else 1e6)
-        if not FEWEST <= parameters <= MOST:
-            raise SettingsError(f"A model size is from 10M to 2000B; '{size.strip()}' is not.")
-        return scaled(parameters, f"{float(found[1]):g}{found[2].upper()}")
-    return shape(size.strip())
+    said = str(size).strip()
+    if said.upper() in SHAPES:
+        return SHAPES[said.upper()]
+    found = OWN.fullmatch(said)
+    parameters = float(found[1]) * (1e9 if found[2] in "Bb" else 1e6) if found else 0.0
+    if found is None or not FEWEST <= parameters <= MOST:
+        raise SettingsError(f"There is no model size '{said[:40]}'; expected {SIZES}.")
+    return scaled(parameters, f"{float(found[1]):g}{found[2].upper()}")
 
 
 def scaled(parameters: float, name: str) -> Shape:

@@ -98,16 +98,25 @@ class Generation:
             given = getattr(settings, name)
             now = "switched off" if given == OFF[name] else f"{given:g} is used"
             found.append(f"The model's generation config sets {name} = {value:g}: {now}.")
-        if self.suggests:
+        if unlike := self._unlike(settings):
             found.append(
-                f"Its authors suggest {_listed(self.suggests)}, which is not applied; the settings here are used."
+                f"The model's authors suggest {_listed(unlike)}, which is not applied; the settings here are used."
             )
         if self.not_done:
             found.append(
-                f"It also sets {', '.join(self.not_done)}, which this decoder does not support, so transformers' "
-                "generate may write another text."
+                f"The model's generation config also sets {', '.join(self.not_done)}, which this decoder does not "
+                "support, so transformers' generate may write another text."
             )
         return [*found, *self.unusable]
+
+    def _unlike(self, settings: Settings) -> dict[str, float | bool]:
+        """The suggestions that `settings` do not happen to follow; temperature 0 follows `do_sample = false`."""
+        greedy = settings.temperature == 0
+        if greedy and not self.suggests.get("do_sample", True):
+            return {}  # greedy in both, where temperature, top-k and top-p have no effect
+        here = {name: getattr(settings, name) for name in SUGGESTED if name != "do_sample"}
+        here["do_sample"] = not greedy
+        return {name: value for name, value in self.suggests.items() if value != here[name]}
 
 
 def _is_number(value: object) -> TypeGuard[float | bool]:
@@ -119,7 +128,8 @@ def _has_effect(value: object, idle: tuple[object, ...]) -> bool:
 
 
 def _listed(values: Mapping[str, float | bool]) -> str:
-    return ", ".join(
+    *most, last = (
         f"{name} = {str(value).lower() if isinstance(value, bool) else format(value, 'g')}"
         for name, value in values.items()
     )
+    return f"{', '.join(most)} and {last}" if most else last

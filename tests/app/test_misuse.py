@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -328,7 +329,7 @@ def test_the_settings_that_are_known_are_those_that_are_read() -> None:
     [
         (["--help"], "HOST say where"),
         (["--prot", "3"], "unrecognized arguments: --prot 3"),
-        ([], "Port {port} is in use; PORT names another."),
+        ([], "error: Port {port} is in use; PORT names another."),
     ],
 )
 def test_a_server_that_cannot_start_says_why_before_it_touches_the_library(
@@ -347,7 +348,31 @@ def test_a_server_that_cannot_start_says_why_before_it_touches_the_library(
             timeout=120,
         )
     assert words.format(port=port) in done.stdout + done.stderr
+    assert done.returncode == (0 if "--help" in arguments else 2)
     assert "Traceback" not in done.stderr and not library.exists()
+
+
+def test_ctrl_c_ends_the_server_without_a_traceback() -> None:
+    """A terminal sends the signal to all of the server's processes. Catches: the KeyboardInterrupt that uvicorn raises
+    once it has ended, left to Python."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    server = subprocess.Popen(
+        [sys.executable, "-m", "app"],
+        env={**os.environ, "PORT": port, "SPECDEC_LIBRARY": "", "SPECDEC_DEFAULT_MODELS": "tiny"},
+        cwd=Path(__file__).resolve().parents[2],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert server.stderr is not None
+    try:
+        assert any("listens on" in line for line in server.stderr)
+        os.killpg(server.pid, signal.SIGINT)
+        _, said = server.communicate(timeout=60)
+    finally:
+        server.kill()
+    assert server.returncode == 130 and "Traceback" not in said
 
 
 # Links, texts and files

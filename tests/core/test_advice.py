@@ -76,9 +76,9 @@ def test_a_clear_winner_is_named_with_its_counts() -> None:
     assert (found.best, found.unit, found.clear) == (1, "prompt", True)
     pair = found.pairs[0]
     assert (pair.wins, pair.cases) == (9, 10)
-    assert found.sentence.startswith("Draft is faster than Plain in 9 of 10 prompts (1.2")
+    assert found.sentence.startswith("Draft is faster than Plain on 9 of 10 prompts (1.2")
     assert f"{pair.low:.2f} to {pair.high:.2f}" in found.sentence
-    assert "repeated" not in found.sentence
+    assert found.sentence.endswith(". The ratios are geometric means over the prompts.")
 
 
 def test_the_third_lane_that_is_too_close_is_said_to_be_so() -> None:
@@ -90,7 +90,7 @@ def test_the_third_lane_that_is_too_close_is_said_to_be_so() -> None:
     assert not found.clear
     clear = {pair.second: pair.clear for pair in found.pairs}
     assert clear[0] and not clear[3 - found.best]
-    assert "too few to tell" in found.sentence and "is faster than Plain in 8 of 8" in found.sentence
+    assert "too few to tell" in found.sentence and "is faster than Plain on all 8 prompts" in found.sentence
 
 
 def test_a_count_that_luck_explains_is_said_to_be_one() -> None:
@@ -98,8 +98,20 @@ def test_a_count_that_luck_explains_is_said_to_be_one() -> None:
     found = advice.advise(rows({0: [100.0] * 7, 1: [150.0] * 6 + [99.0]}, prompts=False), LABELS)
     assert found is not None and found.pairs[0].chance == pytest.approx(0.125)
     assert (
-        "; ahead in 6 of 7, and two equally fast lanes come out at least as uneven 12% of the time)"
+        "; ahead in 6 of 7 repeats; with two equal lanes a result this one-sided happens 12% of the time)"
         in found.sentence
+    )
+
+
+def test_several_lanes_that_cannot_be_told_apart_are_one_sentence() -> None:
+    """Catches: lanes strung together by semicolons, odds in a form that must be read twice, an unnamed mean."""
+    found = advice.advise(rows({0: [100.0, 100], 1: [150.0, 150], 2: [140.0, 155]}), LABELS)
+    assert found is not None
+    assert found.sentence == (
+        "Draft was ahead of Plain (1.50×, 95 % interval 1.50 to 1.50; ahead on both prompts; with two equal lanes a "
+        "result this one-sided happens half the time) and of Lookup (1.02×, 95 % interval 0.97 to 1.07; ahead on 1 of "
+        "2 prompts), but two prompts are too few to tell; at least six are needed. The ratios are geometric means over "
+        "the prompts."
     )
 
 

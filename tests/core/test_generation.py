@@ -95,6 +95,34 @@ def test_the_sentences_say_what_becomes_of_it() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("suggested", "chosen", "named"),
+    [
+        ({"do_sample": False}, {}, None),
+        ({"do_sample": False, "temperature": 0.6}, {}, None),
+        ({"do_sample": False}, {"temperature": 0.7}, "do_sample = false"),
+        ({"do_sample": True, "top_p": 0.9}, {}, "do_sample = true and top_p = 0.9"),
+        ({"do_sample": True, "temperature": 0.6, "top_p": 0.9}, {"temperature": 0.6, "top_p": 0.9}, None),
+        (
+            {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.9},
+            {"temperature": 1.0, "top_k": 20},
+            "temperature = 0.6 and top_p = 0.9",
+        ),
+    ],
+    ids=str,
+)
+def test_a_suggestion_is_named_only_where_the_settings_differ_from_it(
+    suggested: dict[str, Any], chosen: dict[str, Any], named: str | None
+) -> None:
+    """Catches: greedy decoding that is said not to follow `do_sample = false`, a suggestion followed and reported."""
+    said = Generation.read(GenerationConfig(**suggested)).remarks(sd.Settings(**chosen))
+    assert said == (
+        []
+        if named is None
+        else [f"The model's authors suggest {named}, which is not applied; the settings here are used."]
+    )
+
+
 @pytest.mark.parametrize("name", list(NOT_DONE))
 def test_what_is_not_done_is_named_where_it_has_an_effect(name: str) -> None:
     """Catches: a value that changes the text and is passed over, among them the token id 0; an idle one that is

@@ -168,8 +168,10 @@ def test_what_does_not_fit_is_refused_and_says_how_much_is_missing() -> None:
         ({"batch": 0}, "The batch must be a whole number from 1"),
         ({"batch": True}, "The batch"),
         ({"context": -1}, "The context"),
-        ({"target": "9X"}, "There is no model size '9X'; known are: 135M"),
-        ({"target": "9999B"}, "A model size is from 10M to 2000B"),
+        *(
+            ({"target": size}, f"There is no model size '{size}'; expected one of 135M, .*from 10M to 2000B")
+            for size in ("9X", "banana", "", "0B", "9M", "9999B", "100000B", 9)
+        ),
         ({"target": "1B", "draft": "8B"}, "8B is not smaller than 1B"),
         ({"target": "1B", "draft": "1B"}, "1B is not smaller than 1B"),
     ],
@@ -363,6 +365,10 @@ def test_models_larger_than_the_memory_are_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cli_profile, "available_bytes", lambda device: 10**9)
     with pytest.raises(sd.ModelError, match=r"Random weights of 0\.5B and 135M need .* GB are free"):
         cli_profile.random_models(SHAPES["0.5B"], SHAPES["135M"], "cpu", "float32")
+    with pytest.raises(sd.ModelError, match=r"Random weights of 9B and 360M need .* GB are free"):
+        cli_profile.models_for((None, None), ("9b", "360M"), "cpu", "float32", True)
+    with pytest.raises(sd.SettingsError, match=r"no model size '0B'; expected one of .*from 10M to 2000B"):
+        cli_profile.models_for((None, None), ("0B", None), "cpu", "float32", True)
     for names, sizes in (((None, None), (None, "1B")), (("gpt2", None), ("8B", None))):
         with pytest.raises(sd.SettingsError):
             cli_profile.models_for(names, sizes, "cpu", "float32", True)
@@ -377,7 +383,7 @@ def test_the_configuration_is_the_shape() -> None:
     ("arguments", "said"),
     [
         (["--out", "{missing}/x.json"], "The profile could not be written"),
-        (["--out", "{here}/x.json", "--shape", "9b"], "There is no model size '9b'"),
+        (["--out", "{here}/x.json", "--shape", "9x"], "There is no model size '9x'"),
         (["--out", "{here}/x.json", "--draft-shape", "1B"], "needs a --shape"),
         (["--out", "{here}/x.json", "--shape", "8b", "--model", "gpt2"], "either --shape"),
         (["--out", "{here}/x.json", "--device", "cuda:nope"], "device"),
