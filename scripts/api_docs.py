@@ -21,7 +21,9 @@ ORDER = """
     PROPOSERS RULES
     SpecdecError ModelError PromptError SettingsError TraceError
 """.split()
-MODULES = {name: name for name in ("errors", "exact", "lengths", "proposers", "rules", "testing", "theory", "tree")}
+MODULES = {
+    name: name for name in ("errors", "exact", "lengths", "proposers", "rules", "testing", "theory", "tree")
+}
 RANGES = {
     "minimum": "at least {:,}",
     "exclusiveMinimum": "above {:,}",

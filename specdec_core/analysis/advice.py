@@ -22,7 +22,7 @@ from specdec_core.record.repeats import LOOP, percent
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
 from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.totals import LEAST_TOKENS
+from specdec_core.sweep.totals import LEAST_TOKENS, beyond
 
 LEVEL = 0.05
 WORDS = ("no", "one", "two", "three", "four", "five", "six")
@@ -134,8 +134,13 @@ def advise(rows: Iterable[Measured], labels: Sequence[str], leave_out: Iterable[
     columns = {lane: [speeds[lane][case] for case in common] for lane in lanes}
     best = max(lanes, key=lambda lane: math.fsum(map(math.log, columns[lane])))
     pairs = [compare(columns[best], columns[lane], (best, lane)) for lane in lanes if lane != best]
-    said = _sentence(best, pairs, unit, labels) + _repeats(_usable(rows, out), unit)
-    return Advice(best, unit, pairs, said)
+    eligible = [row for row in rows if row.lane not in out]
+    asides = (
+        _left_out(eligible, len(common), unit),
+        _disturbed(_usable(rows, out)),
+        _repeats(_usable(rows, out), unit),
+    )
+    return Advice(best, unit, pairs, _sentence(best, pairs, unit, labels) + "".join(asides))
 
 
 def ineligible(lanes: Sequence[Settings]) -> list[int]:
@@ -149,13 +154,14 @@ def ineligible(lanes: Sequence[Settings]) -> list[int]:
 
 
 def _speeds(
-    rows: Iterable[Measured], left_out: set[int]
+    rows: Sequence[Measured], left_out: set[int]
 ) -> tuple[dict[int, dict[tuple[str, str, int], float]], Unit]:
     """Tokens per second by lane and case."""
     found: dict[tuple[int, tuple[str, str, int]], list[float]] = {}
-    usable = _usable(rows, left_out)
-    several = len({(row.family, row.name) for row in usable}) > 1
-    for row in usable:
+    several = (
+        len({(row.family, row.name) for row in rows}) > 1
+    )  # even if the texts of all but one are too short
+    for row in _usable(rows, left_out):
         if row.seconds > 0:
             case = (row.family, row.name, 0 if several else row.repeat)
             found.setdefault((row.lane, case), []).append(row.tokens / row.seconds)
@@ -169,6 +175,41 @@ def _usable(rows: Iterable[Measured], left_out: set[int]) -> list[Measured]:
     return [
         row for row in rows if row.lane not in left_out and row.error is None and row.tokens >= LEAST_TOKENS
     ]
+
+
+def _left_out(rows: Iterable[Measured], compared: int, unit: Unit) -> str:
+    """A trailing sentence about the prompts or repeats that are no case; empty where all are."""
+    cases = {(row.family, row.name) if unit == "prompt" else row.turn for row in rows}
+    missing = len(cases) - compared
+    if not missing:
+        return ""
+    verb = "is" if missing == 1 else "are"
+    return (
+        f" {missing} of {len(cases)} {unit}s {verb} left out: a lane wrote fewer than {LEAST_TOKENS} tokens there, failed "
+        "or was not measured."
+    )
+
+
+def _disturbed(rows: Iterable[Measured]) -> str:
+    """A trailing sentence about times that cannot be right; empty where none is known."""
+    turns: dict[tuple[str, str, int], dict[int, Measured]] = {}
+    for row in rows:
+        if row.seconds > 0:
+            turns.setdefault(row.turn, {})[row.lane] = row
+    raced = [
+        (row.tokens / row.seconds / (turn[0].tokens / turn[0].seconds), row.tokens_per_pass)
+        for turn in turns.values()
+        if 0 in turn
+        for row in turn.values()
+        if row.lane
+    ]
+    wrong = sum(beyond(speedup, most) for speedup, most in raced)
+    if not wrong:
+        return ""
+    return (
+        f" In {wrong} of {len(raced)} races against plain decoding the speedup exceeds the tokens per pass, which "
+        "guessing cannot reach: the machine was disturbed, and these figures are rougher than their intervals say."
+    )
 
 
 def _repeats(rows: Iterable[Measured], unit: Unit) -> str:
@@ -197,10 +238,14 @@ def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str
             for pair in clear
         )
         said.append(f"{labels[best]} is faster {_joined(won)}")
-    if unclear:
+    if unclear and cases < LEAST_CASES:
         was = "it is" if clear else f"{labels[best]} was"
         ahead = (f"of {labels[pair.second]} ({_ratio(pair)}{_odds(pair, unit)})" for pair in unclear)
         said.append(f"{was} ahead {_joined(ahead)}, but {too_few(cases, unit, 'to tell')}")
+    elif unclear:
+        name = "it" if clear else labels[best]
+        others = (f"{labels[pair.second]} ({_ratio(pair)}{_odds(pair, unit)})" for pair in unclear)
+        said.append(f"there is no clear difference between {name} and {_joined(others)}")
     means = f" The ratios are geometric means over the {unit}s." if cases > 1 else ""
     where = (
         ""
@@ -237,9 +282,12 @@ def _odds(pair: Pair, unit: Unit) -> str:
         return ""
     share = "half the time" if pair.chance == 0.5 else f"{pair.chance:.0%} of the time"
     # an even count is as one-sided as any, which needs no odds
-    luck = f"; with two equal lanes a result this one-sided happens {share}" if pair.chance < 1 else ""
+    luck = f"; with two equal lanes a result this one-sided happens {share} (p)" if pair.chance < 1 else ""
     return f"; ahead {_share(pair.wins, pair.cases, unit)}{luck}"
 
 
 def _ratio(pair: Pair) -> str:
-    return f"{pair.ratio:.2f}×, 95 % interval {pair.low:.2f} to {pair.high:.2f}"
+    interval = (
+        f", 95 % interval {pair.low:.2f} to {pair.high:.2f}" if pair.cases > 1 else ""
+    )  # one case has none
+    return f"{pair.ratio:.2f}×{interval}"

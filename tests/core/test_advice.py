@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from scipy import stats
@@ -90,7 +91,8 @@ def test_the_third_lane_that_is_too_close_is_said_to_be_so() -> None:
     assert not found.clear
     clear = {pair.second: pair.clear for pair in found.pairs}
     assert clear[0] and not clear[3 - found.best]
-    assert "too few to tell" in found.sentence and "is faster than Plain on all 8 prompts" in found.sentence
+    assert "is faster than Plain on all 8 prompts" in found.sentence
+    assert "; there is no clear difference between it and " in found.sentence
 
 
 def test_a_count_that_luck_explains_is_said_to_be_one() -> None:
@@ -98,7 +100,7 @@ def test_a_count_that_luck_explains_is_said_to_be_one() -> None:
     found = advice.advise(rows({0: [100.0] * 7, 1: [150.0] * 6 + [99.0]}, prompts=False), LABELS)
     assert found is not None and found.pairs[0].chance == pytest.approx(0.125)
     assert (
-        "; ahead in 6 of 7 repeats; with two equal lanes a result this one-sided happens 12% of the time)"
+        "; ahead in 6 of 7 repeats; with two equal lanes a result this one-sided happens 12% of the time (p))"
         in found.sentence
     )
 
@@ -109,10 +111,51 @@ def test_several_lanes_that_cannot_be_told_apart_are_one_sentence() -> None:
     assert found is not None
     assert found.sentence == (
         "Draft was ahead of Plain (1.50×, 95 % interval 1.50 to 1.50; ahead on both prompts; with two equal lanes a "
-        "result this one-sided happens half the time) and of Lookup (1.02×, 95 % interval 0.97 to 1.07; ahead on 1 of "
+        "result this one-sided happens half the time (p)) and of Lookup (1.02×, 95 % interval 0.97 to 1.07; ahead on 1 of "
         "2 prompts), but two prompts are too few to tell; at least six are needed. The ratios are geometric means over "
         "the prompts."
     )
+
+
+def test_equal_lanes_are_called_equal_and_not_too_few_to_tell() -> None:
+    """Catches: a lane that is "ahead" after losing most repeats, and seven that are "too few" for an equal result."""
+    column = [101.0, 99, 102, 98, 99, 99, 110]
+    found = advice.advise(rows({0: [50.0] * 7, 1: column, 2: [100.0] * 7}, prompts=False), LABELS)
+    assert found is not None and found.pairs[1].wins == 3
+    assert "faster than Plain in all 7 repeats" in found.sentence
+    assert (
+        "there is no clear difference between it and Lookup (1.01×, 95 % interval 0.99 to 1.04; "
+        in found.sentence
+    )
+    assert "too few" not in found.sentence and "is ahead" not in found.sentence
+
+
+def test_one_case_has_no_interval() -> None:
+    """Catches: "95 % interval 1.11 to 1.11"."""
+    found = advice.advise(rows({0: [100.0], 1: [111.0]}), LABELS)
+    assert found is not None and "1.11×)" in found.sentence and "interval 1.11" not in found.sentence
+
+
+def test_prompts_whose_texts_are_too_short_are_said_to_be_left_out() -> None:
+    """Catches: a sweep of two prompts described as one prompt that was repeated."""
+    cells = rows({0: [100.0, 100], 1: [150.0, 150]})
+    short = [replace(cell, tokens=8) if cell.name == "prompt 1" else cell for cell in cells]
+    found = advice.advise(short, LABELS)
+    assert found is not None and found.unit == "prompt"
+    assert "one prompt is too few" in found.sentence and "same seed" not in found.sentence
+    assert "1 of 2 prompts is left out: a lane wrote fewer than 16 tokens there" in found.sentence
+
+
+def test_times_that_cannot_be_right_are_said_beside_the_advice() -> None:
+    """Catches: a speedup marked as impossible in the table and used as evidence without a word below it."""
+    cells = [
+        replace(cell, tokens_per_pass=1.4 if cell.lane else 1.0)
+        for cell in rows({0: [100.0] * 6, 1: [130.0] * 5 + [150.0]})
+    ]
+    found = advice.advise(cells, LABELS)
+    assert found is not None
+    assert "In 1 of 6 races against plain decoding the speedup exceeds the tokens per pass" in found.sentence
+    assert "exceeds" not in advice.advise(cells[:5] + cells[6:11], LABELS).sentence  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("cases", [1, 3, 5])
