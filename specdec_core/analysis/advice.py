@@ -185,8 +185,8 @@ def _left_out(rows: Iterable[Measured], compared: int, unit: Unit) -> str:
         return ""
     verb = "is" if missing == 1 else "are"
     return (
-        f" {missing} of {len(cases)} {unit}s {verb} left out: a lane wrote fewer than {LEAST_TOKENS} tokens there, failed "
-        "or was not measured."
+        f" {missing} of {len(cases)} {unit}s {verb} left out: a lane wrote fewer than {LEAST_TOKENS} tokens there, "
+        "failed or was not measured."
     )
 
 

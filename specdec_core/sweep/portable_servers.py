@@ -12,6 +12,7 @@ from typing import Any
 
 from specdec_core.chat import Chat
 from specdec_core.lengths import read_options as length_options
+from specdec_core.models.generation import OFF
 from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
@@ -56,7 +57,7 @@ def for_sglang(settings: Settings, draft: str | None = None) -> Elsewhere:
     found.config = {f"--speculative-{name}": value for name, value in chosen.items()}
     if chosen:
         for name in ("repetition_penalty", "min_p"):
-            if name in found.generate:
+            if found.generate.get(name, OFF[name]) != OFF[name]:
                 found.missing.append(
                     f"{name} = {found.generate[name]:g}: with guesses SGLang applies it to the text before a round, "
                     "and not to each guess in it."

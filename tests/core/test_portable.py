@@ -323,6 +323,8 @@ def test_servers_are_sent_the_lane_s_own_sampling_and_not_their_defaults() -> No
     assert not any(
         "repetition_penalty" in line for line in servers.for_sglang(drawn.but(proposer="none")).missing
     )
+    off = servers.for_sglang(drawn.but(repetition_penalty=1.0))
+    assert not any("repetition_penalty" in line for line in off.missing)
 
 
 def test_lm_studio_gets_python_that_asks_for_what_the_lane_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ export const T = {
   none: "—",
   times: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   faster: (/** @type {number} */ value, /** @type {string} */ label, /** @type {boolean} */ firm) =>
-    value > 1.005 ? `${firm ? "" : "not clearly "}faster than ${label}` : value < 0.995 ? `the speed of ${label}: ${firm ? "" : "not clearly "}slower` : `as fast as ${label}`,
+    value > 1.005 ? `the speed of ${label}${firm ? "" : ": not clearly faster"}` : value < 0.995 ? `the speed of ${label}: ${firm ? "" : "not clearly "}slower` : `as fast as ${label}`,
   tooFast: (/** @type {string} */ words, /** @type {number} */ most) => `${words}, more than its ${most.toFixed(2)} tokens a pass allow: timing noise`,
   against: (/** @type {string} */ label) => `against ${label}`,
   bound: (/** @type {string} */ words) => `${words}; a bound, as its drafting is not on the clock`,

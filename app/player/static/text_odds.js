@@ -200,7 +200,7 @@ export const O = {
   ratioFixedLater: "The threshold is the guess's share of what is left of p after the guesses rejected before it at this position: it was fixed, so its q is 1.",
   ratioLater: "The threshold is min(1, r/q), where r is what is left of p after the guesses rejected before it at this position.",
   ratioBy: {
-    ensemble: () => "The threshold is min(1, 1 − w + w·r/q): w is the rule's weight, an option under More settings, r is p, or what is left of it after the guesses rejected before this one at this position.",
+    ensemble: () => "The threshold is min(1, 1 − w + w·r/q): w is the rule's weight, one of its options; r is p, or what is left of it after the guesses rejected before this one at this position.",
     kseq: () => "The threshold is min(1, p/(ρ·q)): ρ, at least 1, scales p down where several guesses could together take too much of it.",
   },
   matchRatio: "The threshold is p: the token stays if the target draws the same one.",
