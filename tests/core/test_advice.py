@@ -112,8 +112,8 @@ def test_several_lanes_that_cannot_be_told_apart_are_one_sentence() -> None:
     assert found.sentence == (
         "Draft was ahead of Plain (1.50×, 95 % interval 1.50 to 1.50; ahead on both prompts; with two equal lanes a "
         "result this one-sided happens half the time (p)) and of Lookup (1.02×, 95 % interval 0.97 to 1.07; ahead on "
-        "1 of 2 prompts), but two prompts are too few to tell; at least six are needed. The ratios are geometric means over "
-        "the prompts."
+        "1 of 2 prompts), but two prompts are too few to tell; at least six are needed. The ratios are geometric "
+        "means over the prompts."
     )
 
 
