@@ -22,6 +22,7 @@ from app.theme import LANES
 from app.ui.fragment import fragment
 from specdec_core.errors import SpecdecError
 from specdec_core.exact.early_stop import Stopped
+from specdec_core.rules import RULES
 
 from . import Place
 
@@ -332,7 +333,7 @@ def on_record(example: str, rule: str, options: Options, words: Words) -> str:
     except SpecdecError:
         return words("dial.no_record")
     flipped = sum(not row.same for row in found.rounds)
-    return words(
+    said = words(
         "dial.record" if flipped else "dial.record_same",
         machine=shown.machine,
         date=shown.recorded[:10],
@@ -342,6 +343,9 @@ def on_record(example: str, rule: str, options: Options, words: Words) -> str:
         rounds=len(found.rounds),
         parts=(found.parts_at or 0) + 1,
     )
+    lossy = not RULES[rule].lossless
+    fewer = found.tokens_per_pass < found.recorded_tokens_per_pass
+    return f"{said} {words('dial.record_less')}" if lossy and fewer else said
 
 
 @cache

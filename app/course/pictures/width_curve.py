@@ -153,7 +153,7 @@ def table(lines: list[Line], tokens: int, words: Words) -> str:
     """The marked number of tokens on each machine."""
     rows = "".join(
         f"<tr><th scope='row'>{escape(line.name)}</th><td>{words.number(line.ratios[tokens], '.2f')}×</td>"
-        f"<td>{words.number(tokens / line.ratios[tokens], '.1f')}×</td></tr>"
+        f"<td>{words.number(tokens / line.ratios[tokens], '.1f')}×{_beyond(line, tokens, words)}</td></tr>"
         for line in lines
     )
     heads = "".join(
@@ -167,6 +167,14 @@ def table(lines: list[Line], tokens: int, words: Words) -> str:
         ".width-table td{font-weight:650}</style>"
         f"<table class='width-table'><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
     )
+
+
+def _beyond(line: Line, tokens: int, words: Words) -> str:
+    """A note on a figure from beyond the widths that were measured."""
+    if not line.measured or tokens <= max(line.measured):
+        return ""
+    widest = words.number(max(line.measured), "d")
+    return f" <small>{escape(words('width-curve.beyond', widest=widest))}</small>"
 
 
 def chart(lines: list[Line], tokens: int, words: Words) -> Chart:
