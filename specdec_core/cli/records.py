@@ -166,7 +166,8 @@ def _checked(data: bytes, file: Path) -> list[Trace]:
     for trace in traces:
         stats = trace.stats
         out.print(
-            f"{len(trace.rounds)} rounds, {stats.tokens} tokens; {stats.accepted} of {stats.proposed} guesses accepted"
+            f"{len(trace.rounds)} rounds, {stats.tokens} tokens; "
+            f"{stats.accepted} of {stats.judged} judged guesses accepted"
         )
         if missing := foreign.unknown(trace):
             out.print(f"not in the file, so drawn as unknown: {', '.join(missing)}")

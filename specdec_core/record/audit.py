@@ -144,11 +144,10 @@ def _sums(trace: Trace) -> Iterator[str]:
 def _ratios(trace: Trace) -> Iterator[str]:
     """The statistics that are ratios of others; checked without rounds too."""
     stats = trace.stats
-    judged = stats.accepted + stats.rejected
     expected: dict[str, float | None] = {
         "tokens_per_pass": stats.tokens / stats.target_passes if stats.target_passes else None,
         "tokens_per_second": stats.tokens / stats.decode_s if stats.decode_s > 0 else None,
-        "acceptance_rate": stats.accepted / judged if judged else None,
+        "acceptance_rate": stats.accepted / stats.judged if stats.judged else None,
     }
     # A tree has no rate. Without rounds it is unknown whether a rate is missing for that reason.
     if any(_branched(row.nodes) for row in trace.rounds) or (
