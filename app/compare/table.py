@@ -255,11 +255,10 @@ def _repeated(loops: Loops) -> Cell:
 
 def _alpha(trace: Trace, loops: Loops) -> Cell:
     stats = trace.stats
-    judged = stats.accepted + stats.rejected
     if stats.acceptance_rate is not None:
-        low, high = wilson(stats.accepted, judged)
-        value = {"value": stats.acceptance_rate, "low": low, "high": high, "judged": judged}
-        notes = f"95 % interval {low:.0%} to {high:.0%}, {judged:,} judged", _flattered(trace, loops)
+        low, high = wilson(stats.accepted, stats.judged)
+        value = {"value": stats.acceptance_rate, "low": low, "high": high, "judged": stats.judged}
+        notes = f"95 % interval {low:.0%} to {high:.0%}, {stats.judged:,} judged", _flattered(trace, loops)
         return Cell(f"{stats.acceptance_rate:.0%}", value, "; ".join(filter(None, notes)))
     if stats.acceptance_by_depth:
         shown = stats.acceptance_by_depth[:4]

@@ -232,12 +232,11 @@ def facts(traces: list[Trace], lanes: tuple[Summary, ...]) -> dict[str, str]:
     longest = max((len(row.committed.token) for row in traces[-1].rounds), default=0)
     at = parting(traces[0], traces[-1])
     speedup = lanes[-1].speedup
-    judged = stats.accepted + stats.rejected
     return {
         "tokens": f"{stats.tokens}",
         "passes": f"{stats.target_passes}",
         "sent": f"{sent(stats):,}",
-        "judged": f"{judged:,}",
+        "judged": f"{stats.judged:,}",
         "accepted": f"{stats.accepted:,}",
         "rejected": f"{stats.rejected:,}",
         "wasted": f"{sent(stats) - stats.accepted:,}",

@@ -60,7 +60,7 @@ def show(run: Run) -> None:
     modelled = None if unmodelled else numbers.modelled_speedup(base, stats, lane.draft_length)
     speedup = numbers.measured_speedup(base, stats)
     noisy = beyond(speedup, stats.tokens_per_pass)
-    judged = stats.accepted + stats.rejected
+    judged = stats.judged
     branched = stats.acceptance_rate is None and stats.acceptance_by_depth
     tree = " · ".join(f"{rate:.0%}" for rate in stats.acceptance_by_depth[:3]) if branched else None
     lossy = lossy_rule(other)

@@ -213,7 +213,7 @@ def _settings(draft: Any, asked: Settings) -> dict[str, Any]:
     if type(draft).__name__ == "LlamaPromptLookupDecoding":
         lookup = {"proposer": "prompt-lookup", "draft_length": int(draft.num_pred_tokens)}
         return settings | lookup | {"options": {"max_ngram": int(draft.max_ngram_size), "match": "first"}}
-    return settings | {"proposer": type(draft).__name__[:100], "options": {}}
+    return settings | {"proposer": type(draft).__name__[:64], "options": {}}
 
 
 def _version() -> str:

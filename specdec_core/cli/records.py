@@ -166,8 +166,11 @@ def _checked(data: bytes, file: Path) -> list[Trace]:
     for trace in traces:
         stats = trace.stats
         out.print(
-            f"{len(trace.rounds)} rounds, {stats.tokens} tokens; {stats.accepted} of {stats.proposed} guesses accepted"
+            f"{len(trace.rounds)} rounds, {stats.tokens} tokens; "
+            f"{stats.accepted} of {stats.judged} judged guesses accepted"
         )
+        if others := foreign.others(trace):
+            out.print(Text(f"settings that are none of the lab's, kept as they are: {', '.join(others)}"))
         if missing := foreign.unknown(trace):
             out.print(f"not in the file, so drawn as unknown: {', '.join(missing)}")
     return traces

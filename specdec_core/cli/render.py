@@ -94,7 +94,7 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
     table = Table(
         box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False, caption=caption, caption_justify="left"
     )
-    titles = ["proposer", "tokens", "passes", "tokens/pass", "accepted", "α", "tokens/s"]
+    titles = ["proposer", "tokens", "passes", "tokens/pass", "accepted/\njudged", "α", "tokens/s"]
     for title in titles if baseline is None else [*titles, "speedup"]:
         if title == "proposer":
             table.add_column(title, min_width=14)
@@ -110,7 +110,7 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
             str(stats.tokens),
             str(stats.target_passes),
             _figure(stats.tokens_per_pass),
-            f"{stats.accepted}/{stats.accepted + stats.rejected}",
+            f"{stats.accepted}/{stats.judged}",
             _figure(stats.acceptance_rate),
             _figure(stats.tokens_per_second, ".1f"),
         ]

@@ -1,4 +1,8 @@
-"""The conservation laws of a trace. A trace that breaks one is a bug, and the app says so."""
+"""The conservation laws of a trace. A trace that breaks one is a bug, and the app says so.
+
+They hold within a record and need no model: its parts agree with each other. A record whose numbers were changed
+alike everywhere, or that never were a model's, breaks none of them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,11 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, get_args
 
+from specdec_core.tree import TokenTree
+
+from . import odds
 from .schema import UNSEEN, Judging, Nodes, Round, Stats, Verdict
+from .stats import Tally
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -16,10 +24,14 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 def audit(trace: Trace) -> list[str]:
-    """One sentence for each law that `trace` breaks; empty when it is clean."""
-    judging = trace.header.judging
-    rounds = (problem for row in trace.rounds for problem in _round(row, judging))
-    return [*_totals(trace), *rounds, *_sequence(trace)]
+    """One sentence for each law that `trace` breaks; see `Trace.audit` for what an empty list says."""
+    header = trace.header
+    rounds = (
+        problem
+        for row in trace.rounds
+        for problem in (*_round(row, header.judging), *odds.problems(row, header))
+    )
+    return [*_totals(trace), *rounds, *_sequence(trace), *_end(trace)]
 
 
 def _round(row: Round, judging: Judging) -> Iterator[str]:
@@ -38,6 +50,9 @@ def _round(row: Round, judging: Judging) -> Iterator[str]:
             and nodes.verdict[parent] != "accepted"
         ):
             yield f"{where}: node {node} was judged although its parent was not accepted."
+    seen = [verdict not in UNSEEN for verdict in nodes.verdict]
+    if seen != sorted(seen, reverse=True):
+        yield f"{where}: a node that was never sent to the target stands before one that was."
     path = [nodes.token[node] for node in accepted]
     if [nodes.depth[node] for node in accepted] != list(range(1, len(accepted) + 1)):
         yield f"{where}: the accepted nodes are not one path."
@@ -121,6 +136,7 @@ def _totals(trace: Trace) -> Iterator[str]:
             if verdicts.count(name) != counts[name]:
                 yield f"The statistics count {counts[name]} {name} nodes, the rounds {verdicts.count(name)}."
         yield from _sums(trace)
+        yield from _by_depth(trace)
         if len(trace.rounds) != stats.target_passes:
             yield f"The statistics count {stats.target_passes} target passes, the trace has {len(trace.rounds)} rounds."
     yield from _ratios(trace)
@@ -141,14 +157,49 @@ def _sums(trace: Trace) -> Iterator[str]:
             yield f"Round {row.index} drafted ahead for {row.ahead_s:.6f} s beside a pass of {row.verify_s:.6f} s."
 
 
+def _by_depth(trace: Trace) -> Iterator[str]:
+    """The rates by depth as `stats` defines them; an empty list says nothing."""
+    tally = Tally()
+    for row in trace.rounds:
+        seen = slice(row.nodes_read)
+        tree = TokenTree(row.nodes.token[seen], row.nodes.parent[seen])
+        tally.add(tree, row.nodes.verdict, 0, 0, (0.0, 0.0, 0.0, 0.0))
+    stated, made = trace.stats.acceptance_by_depth, tally.stats(0.0, 0.0).acceptance_by_depth
+    if stated and not (
+        len(stated) == len(made)
+        and all(math.isclose(one, other, abs_tol=1e-6) for one, other in zip(stated, made, strict=True))
+    ):
+        yield f"The statistics say acceptance_by_depth is {_some(stated)}, the rounds make it {_some(made)}."
+
+
+def _some(rates: list[float]) -> str:
+    shown = ", ".join(f"{rate:.3f}" for rate in rates[:8])
+    return f"[{shown}{', …' if len(rates) > 8 else ''}]"
+
+
+def _end(trace: Trace) -> Iterator[str]:
+    """Why the text ended, as far as its settings and its tokens tell."""
+    ids, end, settings = trace.output.ids, trace.end, trace.header.settings
+    most, stops = settings.get("max_new_tokens"), settings.get("stop")
+    stops = stops if isinstance(stops, list) else []
+    if type(most) is int and (len(ids) > most or (end == "length" and len(ids) < most)):
+        yield f"The text ended by '{end}' after {len(ids)} tokens; max_new_tokens is {most}."
+    if end == "eos" and ids and ids[-1] in ids[:-1]:
+        yield (
+            f"The text ended by 'eos' with token {ids[-1]}, which stands earlier in it too and did not end it there."
+        )
+    found = [isinstance(stop, str) and stop in trace.output.text for stop in stops]
+    if end == "stop" and found and not any(found):
+        yield "The text ended by 'stop', and none of its stop strings is in it."
+
+
 def _ratios(trace: Trace) -> Iterator[str]:
     """The statistics that are ratios of others; checked without rounds too."""
     stats = trace.stats
-    judged = stats.accepted + stats.rejected
     expected: dict[str, float | None] = {
         "tokens_per_pass": stats.tokens / stats.target_passes if stats.target_passes else None,
         "tokens_per_second": stats.tokens / stats.decode_s if stats.decode_s > 0 else None,
-        "acceptance_rate": stats.accepted / judged if judged else None,
+        "acceptance_rate": stats.accepted / stats.judged if stats.judged else None,
     }
     # A tree has no rate. Without rounds it is unknown whether a rate is missing for that reason.
     if any(_branched(row.nodes) for row in trace.rounds) or (

@@ -7,14 +7,16 @@ probabilities) is left out and stays unknown: columns are None, and a trace whos
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from hashlib import sha256
 from itertools import accumulate
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import from_json, to_json
 
 from specdec_core.errors import TraceError, sentences
+from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
 from .schema import FORMAT, MAX_JSON_BYTES, UNSEEN, UNTOLD, VERSION, Source, Verdict
@@ -84,6 +86,11 @@ def unknown(trace: Trace) -> list[str]:
     return [name for name, is_missing in missing.items() if is_missing and (nodes or name == "times")]
 
 
+def others(trace: Trace) -> list[str]:
+    """The names of settings that are none of ours: an engine's own, or misspelt."""
+    return [name for name in trace.header.settings if name not in Settings.model_fields]
+
+
 def schema() -> dict[str, Any]:
     """The format as JSON Schema (draft 2020-12): what has to be there, and what everything there has to be."""
     made = adapter().json_schema()
@@ -91,6 +98,12 @@ def schema() -> dict[str, Any]:
     for name, names in REQUIRED.items():
         parts[name]["required"] = names
     header = parts["Header"]["properties"]
+    ours = _ours().model_json_schema()["properties"]
+    for name, one in ours.items():
+        one.pop("default", None)  # what is left out is unknown
+        header["settings"].setdefault("properties", {})[name] = (
+            one if name in SETTINGS else {"anyOf": [one, {"type": "null"}]}
+        )
     header["settings"]["required"] = list(SETTINGS)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -99,8 +112,31 @@ def schema() -> dict[str, Any]:
     }
 
 
+@cache
+def _ours() -> type[BaseModel]:
+    """The settings that are ours by name, with their types and ranges; others may stand beside them."""
+    fields: dict[str, Any] = {name: (info.annotation, info) for name, info in Settings.model_fields.items()}
+    return create_model("OurSettings", __config__=ConfigDict(strict=True, extra="ignore"), **fields)
+
+
+def _settings(content: dict[str, Any]) -> list[str]:
+    """What is wrong with the settings that are ours by name; an unknown one (null) is as good as left out."""
+    settings = content["header"]["settings"]
+    if not isinstance(settings, dict):
+        return []  # which the schema will name
+    fields = Settings.model_fields
+    for name in [name for name, value in settings.items() if value is None]:
+        if name in fields and fields[name].default is not None:
+            del settings[name]
+    try:
+        _ours().model_validate_json(to_json(settings))
+    except ValidationError as error:
+        return [_placed(("header", "settings", *where), said) for where, said in sentences(error)]
+    return []
+
+
 def _lane(content: Any, lane: str) -> Trace:
-    problems = _kind(content) or complete(content)
+    problems = _kind(content) or _settings(content) or complete(content)
     if not problems:
         try:
             trace = adapter().validate_json(to_json(content), strict=True)
@@ -136,7 +172,7 @@ def _kind(content: Any) -> list[str]:
         problems += [
             f"'header.settings.{name}' is missing; the player explains a round by it."
             for name in SETTINGS
-            if name not in settings
+            if settings.get(name) is None
         ]
     if isinstance(ids := header.get("prompt_ids"), list) and not ids:
         problems.append(

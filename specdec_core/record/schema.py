@@ -253,6 +253,11 @@ class Stats:
     )
 
     @property
+    def judged(self) -> int:
+        """How many guesses a rule decided on: of these, `accepted` are a share; the others say nothing about it."""
+        return self.accepted + self.rejected
+
+    @property
     def decode_s(self) -> float:
         """Seconds from the end of prefill to the last committed token; without recording."""
         return self.draft_s + self.verify_s + self.other_s

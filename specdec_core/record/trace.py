@@ -62,7 +62,19 @@ class Trace:
         return self.output.text
 
     def audit(self) -> list[str]:
-        """Check the conservation laws; one sentence for each that is broken, so an empty list is a clean trace."""
+        """Check that the record agrees with itself; one sentence for each contradiction.
+
+        An empty list says that, as far as they are recorded, verdicts fit coins and thresholds; the committed tokens
+        begin with the accepted nodes, which are one path; text, cache, clock and statistics are what the rounds add
+        up to; nodes have the probabilities and ranks of the candidates recorded at their position; thresholds
+        follow from p and q (not for the rules 'typical' and 'confidence', for an 'ensemble' that leaves out its
+        weight, for drawn siblings after the first, with 'kseq' for any); and `end` fits the number of tokens and the
+        stop strings.
+
+        It does not say that the probabilities are the models', that coins and tokens were drawn as the seed tells,
+        or that the last token is an end-of-sequence token: none of that is in a record. Nor is what was left out
+        checked, such as the statistics' sums in a record without rounds.
+        """
         from .audit import audit
 
         return audit(self)

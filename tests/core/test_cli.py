@@ -186,6 +186,20 @@ def test_a_race_of_fewer_than_sixteen_tokens_has_no_speedup(run: Any) -> None:
         assert (words in flat(said)) == (not shown)
 
 
+@pytest.mark.parametrize("more", [("-p", "branching"), ("--overlap",)], ids=["pruned", "discarded"])
+def test_accepted_are_of_judged_guesses_wherever_they_are_counted(
+    run: Any, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    """Catches: guesses that were never sent to the target among those of which some were accepted."""
+    file = tmp_path / "run.json"
+    shown = run("decode", PROMPT, "-n", "32", *more, "--json", str(file))
+    stats = sd.Trace.from_json(file.read_bytes()).stats
+    assert 0 < stats.accepted < stats.judged < stats.proposed - stats.cut - stats.unreached
+    assert "accepted/" in shown.output and f" {stats.accepted}/{stats.judged} " in shown.output
+    said = f"{stats.accepted} of {stats.judged} judged guesses accepted"
+    assert said in flat(run("import", str(file)).output)
+
+
 def test_json_on_standard_output_comes_alone(run: Any) -> None:
     """Catches: verdicts and tables between the lines of a trace that a terminal shows."""
     for command in ("decode", "race"):

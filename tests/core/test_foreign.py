@@ -87,6 +87,11 @@ def broken(change: str) -> dict[str, Any]:
         ),
         ("rounds[2]['start_s'] = -1.0", "Round 2, start_s: "),
         ("t['end'] = 'done'", "end: "),
+        ("header['settings']['temperature'] = 'cold'", "header.settings.temperature: input should be a valid number"),
+        ("header['settings']['temperature'] = -3", "header.settings.temperature: "),
+        ("header['settings']['temperature'] = None", "'header.settings.temperature' is missing"),
+        ("header['settings']['draft_length'] = 'many'", "header.settings.draft_length: "),
+        ("header['settings']['seed'] = '1'", "header.settings.seed: "),
     ],
 )  # fmt: skip
 def test_a_mistake_is_explained(change: str, said: str, tmp_path: Path) -> None:
@@ -94,6 +99,21 @@ def test_a_mistake_is_explained(change: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(foreign.ForeignError) as caught:
         foreign.read(json.dumps(broken(change)).encode())
     assert any(said in problem for problem in caught.value.problems), caught.value.problems
+
+
+def test_settings_of_an_engine_s_own_are_kept_and_named(tmp_path: Path) -> None:
+    """Catches: a misspelt setting that nobody hears of, an engine's own that is refused, an unknown one that is none
+    of the values that ours may have."""
+    file, content = tmp_path / "theirs.json", least()
+    content["header"]["settings"] |= {"tempreature": 1, "top_k": None, "min_p": None, "stop": ["⟨8⟩"]}
+    file.write_text(json.dumps(content))
+    done = CliRunner().invoke(cli.app, ["import", str(file)])
+    assert done.exit_code == 0 and "none of the lab's, kept as they are: tempreature" in done.output
+    (trace,) = foreign.read(file.read_bytes())
+    assert trace.header.settings == {
+        "proposer": "draft-model", "rule": "exact-match", "temperature": 0, "tempreature": 1, "min_p": None,
+        "stop": ["⟨8⟩"],
+    }  # fmt: skip
 
 
 def test_the_published_schema_is_that_of_the_code() -> None:

@@ -240,10 +240,47 @@ def _outrun_the_limit(trace: sd.Trace) -> None:
     trace.output.ids.append(0)
 
 
+def _of_an_accepted_node(column: str, change: Callable[[float], float]) -> Callable[[sd.Trace], None]:
+    """Another number in one column, at an accepted node whose token is among the candidates at its position."""
+
+    def mutate(trace: sd.Trace) -> None:
+        row = _row(trace, "accepted")
+        values = getattr(row.nodes, column)
+        values[row.nodes.verdict.index("accepted")] = change(values[row.nodes.verdict.index("accepted")])
+
+    mutate.__name__ = f"another_{column}"
+    return mutate
+
+
+def _misstate_the_rates_by_depth(trace: sd.Trace) -> None:
+    trace.stats.acceptance_by_depth = [0.01] * 4
+
+
+def _end_by_a_token_that_did_not_end_it_before(trace: sd.Trace) -> None:
+    assert trace.token_ids[-1] in trace.token_ids[:-1]
+    trace.end = "eos"
+
+
+def _end_by_length_too_soon(trace: sd.Trace) -> None:
+    trace.header.settings["max_new_tokens"] += 1
+
+
+def _end_by_a_stop_string_that_is_not_there(trace: sd.Trace) -> None:
+    trace.end, trace.header.settings["stop"] = "stop", ["xyz"]
+
+
+def _put_an_unseen_node_first(trace: sd.Trace) -> None:
+    nodes = _row(trace, "unreached").nodes
+    nodes.verdict[nodes.verdict.index("unreached") - 1] = "pruned"
+
+
 MUTATIONS = [
     _drop_a_token, _flip_a_verdict, _judge_an_unreached_node, _swap_a_token, _miscount, _forget_to_roll_back,
     _start_with_a_stale_cache, _lose_a_round, _run_two_rounds_at_once, _change_the_text, _change_a_coin, _lose_mass,
     _deepen_a_node, _overcount_passes, _outrun_the_limit,
+    *(_of_an_accepted_node(name, lambda value: value / 5) for name in ("p", "q", "model_p", "model_q", "threshold")),
+    _of_an_accepted_node("rank", lambda _: 900), _misstate_the_rates_by_depth, _end_by_length_too_soon,
+    _end_by_a_token_that_did_not_end_it_before, _end_by_a_stop_string_that_is_not_there, _put_an_unseen_node_first,
 ]  # fmt: skip
 
 
@@ -259,3 +296,41 @@ def test_the_audit_catches(mutate: Callable[[sd.Trace], None]) -> None:
     problems = trace.audit()
     assert problems
     assert all(problem.endswith(".") and "\n" not in problem for problem in problems)
+
+
+FORMULAS: list[tuple[str, dict[str, object], dict[str, object]]] = [
+    ("draft-model", {}, {"rule": "speculative-sampling"}),
+    ("draft-model", {}, {"rule": "token-matching"}),
+    ("draft-model", {}, {"rule": "kseq"}),
+    ("draft-model", {}, {"rule": "block"}),
+    ("draft-model", {}, {"rule": "ensemble", "rule_options": {"weight": 0.6}}),
+    ("branching", {"draw": "likeliest"}, {"rule": "speculative-sampling"}),
+    ("branching", {"draw": "likeliest"}, {"rule": "kseq"}),
+    ("branching", {"draw": "distinct"}, {"rule": "speculative-sampling"}),
+    ("prompt-lookup", {}, {"rule": "block"}),
+]
+
+
+@pytest.mark.parametrize(("proposer", "options", "rule"), FORMULAS, ids=lambda value: str(value))
+def test_the_audit_knows_the_formula_of_each_rule(
+    proposer: str, options: dict[str, object], rule: dict[str, object]
+) -> None:
+    """Each judged node whose threshold is moved is found, but for drawn siblings after the first. Catches: a formula
+    that is not applied, or that is another than the rule's."""
+    trace = sd.decode(
+        scripted(_target, _draft), [0, 1, 2, 0, 1],
+        sd.Settings(proposer=proposer, options=options, temperature=1.0, max_new_tokens=40, seed=1, **rule),
+    )  # fmt: skip
+    assert trace.audit() == []
+    moved = found = 0
+    for at, row in enumerate(trace.rounds):
+        for node, threshold in enumerate(row.nodes.threshold or []):
+            if threshold is None or row.nodes.verdict[node] not in ("accepted", "rejected"):
+                continue
+            changed = copy.deepcopy(trace)
+            (changed.rounds[at].nodes.threshold or [])[node] = threshold + (
+                0.01 if threshold < 0.5 else -0.01
+            )
+            moved += 1
+            found += any("has the threshold" in problem for problem in changed.audit())
+    assert found == moved > 20 or (options.get("draw") == "distinct" and moved > found > 20)

@@ -160,14 +160,12 @@ def _describe(row: Round, plan: Plan) -> None:
     nodes = row.nodes
     nodes.p = [p for _, p, _, _ in plan.proposals]
     nodes.q = [q for _, _, q, _ in plan.proposals]
-    nodes.model_p = [p * 0.9 for p in nodes.p]
-    nodes.model_q = [q * 0.9 for q in nodes.q]
+    nodes.model_p, nodes.model_q = [*nodes.p], [*nodes.q]
     nodes.coin = [coin for *_, coin in plan.proposals]
     nodes.threshold = [
         None if verdict == "unreached" else min(1.0, p / q)
         for verdict, (_, p, q, _) in zip(nodes.verdict, plan.proposals, strict=True)
     ]
-    nodes.rank = [2] * len(nodes.p)
     nodes.entropy = [1.25] * len(nodes.p)
     for at, (token, source) in enumerate(zip(row.committed.token, row.committed.source, strict=True)):
         drafted = at < len(plan.proposals)

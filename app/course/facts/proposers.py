@@ -198,8 +198,7 @@ def blind_rate(guess: str, example: str) -> float:
     if guess == "uniform":
         return 1.0 / vocabulary(example)
     stats = again(example, "blind", guess=guess).stats
-    judged = stats.accepted + stats.rejected
-    return stats.accepted / judged if judged else 0.0
+    return stats.accepted / stats.judged if stats.judged else 0.0
 
 
 # --- Jacobi rows and the window ----------------------------------------------------------------------------------
