@@ -5,16 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from specdec_core.errors import kind_of
 from specdec_core.proposers import Proposal
 from specdec_core.proposers.contract import Drafts
 from specdec_core.tree import TokenTree
 
 WANTED: dict[Drafts, str] = {"none": "an empty tree", "chain": "a chain"}
-
-
-def kind_of(given: object) -> str:
-    """What a value is, for a sentence: "None", or "a value of type int"."""
-    return "None" if given is None else f"a value of type {type(given).__name__}"
 
 
 def breach(proposal: Proposal, drafts: Drafts, vocabulary: int) -> str | None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Self
 
 from specdec_core.chat import Chat, Prompt
-from specdec_core.errors import ModelError, SettingsError, SpecdecError
+from specdec_core.errors import ModelError, SettingsError, SpecdecError, kind_of
 from specdec_core.lengths import policy_class
 from specdec_core.models.bundle import HubModel, Models
 from specdec_core.penalties import Penalties
@@ -20,10 +20,10 @@ from specdec_core.rules import Rule, rule_class
 from specdec_core.runtime.machine import packages
 from specdec_core.runtime.reader import Reader
 from specdec_core.sampling import Warp
-from specdec_core.settings import Settings
+from specdec_core.settings import Settings, as_settings
 
 from .check import check
-from .contract import breach, kind_of
+from .contract import breach
 from .prompt import check_window, read_prompt
 from .text import names_of
 
@@ -58,13 +58,7 @@ def of_types(models: object, settings: object) -> Settings:
     """
     if not isinstance(models, Models):
         raise ModelError(f"Models are what load_models() returns, got {kind_of(models)}.")
-    if settings is None:
-        return Settings()
-    if not isinstance(settings, Settings):
-        raise SettingsError(
-            f"Settings are a Settings object, such as Settings(draft_length=4), got {kind_of(settings)}."
-        )
-    return settings
+    return Settings() if settings is None else as_settings(settings)
 
 
 def listed(what: str, given: object) -> None:
