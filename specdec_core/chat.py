@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from specdec_core.errors import PromptError, kind_of
+
 MAX_PROMPT_CHARACTERS = 1_000_000
 MAX_SYSTEM = 2_000  # characters
 
@@ -15,10 +17,18 @@ class Chat:
 
     `decode`, `stream`, `race` and `sweep` accept it in place of a text; the record keeps the message as its prompt
     and the whole templated text as its prompt tokens.
+
+    Raises:
+        PromptError: if message or system line is not text.
     """
 
     message: str
     system: str = ""
+
+    def __post_init__(self) -> None:
+        for what, given in (("message", self.message), ("system line", self.system)):
+            if not isinstance(given, str):
+                raise PromptError(f"The {what} of a chat is text, got {kind_of(given)}.")
 
 
 Prompt = str | Chat | Sequence[int]

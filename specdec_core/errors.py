@@ -33,6 +33,11 @@ class TraceError(SpecdecError):
     """A trace file is damaged, of another version, or larger than allowed."""
 
 
+def kind_of(given: object) -> str:
+    """What a value is, for a sentence: "None", or "a value of type int"."""
+    return "None" if given is None else f"a value of type {type(given).__name__}"
+
+
 def sentence(error: ValidationError) -> str:
     """The first problem of a pydantic `error` as one sentence, ending with the number of further ones."""
     (_, first), *others = sentences(error)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from specdec_core.errors import SettingsError, sentence
+from specdec_core.errors import SettingsError, kind_of, sentence
 
 MAX_NEW_TOKENS = 4096
 MAX_DRAFT_LENGTH = 64
@@ -99,3 +99,16 @@ class Settings(BaseModel):
     def but(self, **changes: Any) -> Self:
         """A validated copy with `changes` applied."""
         return type(self)(**{**self.model_dump(), **changes})
+
+
+def as_settings(given: object) -> Settings:
+    """`given`, which has to be settings; whoever calls from Python may have mistaken what goes where.
+
+    Raises:
+        SettingsError: one sentence.
+    """
+    if not isinstance(given, Settings):
+        raise SettingsError(
+            f"Settings are a Settings object, such as Settings(draft_length=4), got {kind_of(given)}."
+        )
+    return given

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from specdec_core.engine.prompt import token_ids
 from specdec_core.errors import SettingsError
 from specdec_core.record.schema import Header, ModelInfo
 from specdec_core.record.trace import Trace
@@ -51,11 +52,12 @@ def record(
 
     Raises:
         SettingsError: with one sentence, where it has no draft model, or no room.
+        PromptError: likewise, where the prompt is neither text nor token ids.
     """
     if getattr(llama, "draft_model", None) is None:
         raise SettingsError("This Llama does not speculate: give it a draft_model when it is made.")
     codec = Codec(llama)
-    ids = codec.encode(prompt) if isinstance(prompt, str) else list(prompt)
+    ids = codec.encode(prompt) if isinstance(prompt, str) else token_ids(prompt)
     asked = Settings(max_new_tokens=max_new_tokens, seed=seed, temperature=temperature)
     if not ids or len(ids) + max_new_tokens > llama.n_ctx():
         raise SettingsError(

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from specdec_core.engine.prompt import token_ids
 from specdec_core.errors import SettingsError
+from specdec_core.models.loading import check_model, check_tokenizer
 from specdec_core.models.tokenizer import HubCodec
 from specdec_core.record.schema import Header, ModelInfo
 from specdec_core.record.trace import Trace
@@ -49,9 +51,15 @@ def record(
 
     Raises:
         SettingsError: with one sentence, where `generate` does not speculate, or in a way that is not recorded.
+        ModelError, PromptError: likewise, where a model or the tokenizer is not a loaded one, or the prompt is neither
+            text nor token ids.
     """
+    check_tokenizer(tokenizer)
+    check_model(model)
+    if assistant_model is not None:
+        check_model(assistant_model)
     wanted = asked(max_new_tokens, seed, options)
-    ids = tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
+    ids = tokenizer.encode(prompt) if isinstance(prompt, str) else token_ids(prompt)
     if not ids:
         raise SettingsError("The prompt has no tokens; transformers needs at least one.")
     keeping = Keeping(HubCodec(tokenizer), ids, wanted)

@@ -14,7 +14,7 @@ from typing import Any
 
 from specdec_core.errors import SpecdecError, TraceError
 from specdec_core.record.schema import Round, Verdict
-from specdec_core.record.trace import Trace
+from specdec_core.record.trace import Trace, as_trace
 from specdec_core.rules import Decision, rule_class
 from specdec_core.rules.recorded import Recorded
 from specdec_core.settings import SAMPLING, Settings
@@ -83,8 +83,9 @@ def judge_again(trace: Trace, rule: str, rule_options: Mapping[str, Any] | None 
 
     Raises:
         SettingsError: one sentence, for an unknown rule, wrong options, or a rule that cannot serve the settings.
-        TraceError: one sentence, if the record lacks what this rule needs.
+        TraceError: one sentence, if it is no trace, or the record lacks what this rule needs.
     """
+    trace = as_trace(trace)
     kind, names = rule_class(rule), ("rule", "rule_options", *SAMPLING)
     recorded = Settings(
         **{name: trace.header.settings[name] for name in names if name in trace.header.settings}

@@ -284,7 +284,7 @@ class Lane:
         self.target.keep([0, *(node + 1 for node in path[: kept - 1])])
         self.tokens.extend(tokens)
         outcome = Outcome(path, tokens, extra, (clock.laps[0], clock.laps[1]), judged.scores)
-        ahead = self.plan.proposer.observe(context, outcome) or DraftedAhead()
+        ahead = self.plan.held_ahead(self.plan.proposer.observe(context, outcome))
         context.policy.observe(context, outcome)
         self.target.synchronise()
         return Committed(tokens, path, reason, ahead)

@@ -9,19 +9,21 @@ from datetime import UTC, datetime
 from typing import Self
 
 from specdec_core.chat import Chat, Prompt
-from specdec_core.errors import ModelError, SettingsError
+from specdec_core.errors import ModelError, SettingsError, SpecdecError, kind_of
 from specdec_core.lengths import policy_class
 from specdec_core.models.bundle import HubModel, Models
 from specdec_core.penalties import Penalties
-from specdec_core.proposers import Context, Proposal, Proposer, Resources, proposer_class
+from specdec_core.proposers import Context, DraftedAhead, Proposal, Proposer, Resources, proposer_class
+from specdec_core.proposers.contract import Drafts
 from specdec_core.record.schema import Header, ModelInfo, Round
 from specdec_core.rules import Rule, rule_class
 from specdec_core.runtime.machine import packages
 from specdec_core.runtime.reader import Reader
 from specdec_core.sampling import Warp
-from specdec_core.settings import Settings
+from specdec_core.settings import Settings, as_settings
 
 from .check import check
+from .contract import breach
 from .prompt import check_window, read_prompt
 from .text import names_of
 
@@ -55,14 +57,8 @@ def of_types(models: object, settings: object) -> Settings:
         SpecdecError: one sentence.
     """
     if not isinstance(models, Models):
-        raise ModelError(f"Models are what load_models() returns, got {_kind(models)}.")
-    if settings is None:
-        return Settings()
-    if not isinstance(settings, Settings):
-        raise SettingsError(
-            f"Settings are a Settings object, such as Settings(draft_length=4), got {_kind(settings)}."
-        )
-    return settings
+        raise ModelError(f"Models are what load_models() returns, got {kind_of(models)}.")
+    return Settings() if settings is None else as_settings(settings)
 
 
 def listed(what: str, given: object) -> None:
@@ -72,16 +68,12 @@ def listed(what: str, given: object) -> None:
         SettingsError: one sentence.
     """
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise SettingsError(f"The {what} are a list, got {_kind(given)}.")
-
-
-def _kind(given: object) -> str:
-    return "None" if given is None else f"a value of type {type(given).__name__}"
+        raise SettingsError(f"The {what} are a list, got {kind_of(given)}.")
 
 
 @dataclass(slots=True)
 class Plan:
-    """A decode ready to begin: no user error can surface after this."""
+    """A decode ready to begin: after this, only a proposer that breaks its contract is refused."""
 
     models: Models
     settings: Settings
@@ -91,6 +83,7 @@ class Plan:
     target: Reader
     proposer: Proposer
     rule: Rule
+    drafts: Drafts
     start_context: Context
 
     @classmethod
@@ -143,6 +136,7 @@ class Plan:
             target=resources.target,
             proposer=kind(resources, kind.read_options(settings)),
             rule=rule_kind(rule_kind.read_options(settings)),
+            drafts=kind.drafts(settings),
             start_context=start_context,
         )
 
@@ -154,12 +148,38 @@ class Plan:
         )
 
     def hold(self, proposal: Proposal) -> None:
-        """Check a proposal against the contract; a violation is a bug in the proposer, not a user error."""
-        tree = proposal.read
-        if len(tree) > self.proposer.max_nodes(self.settings):
-            raise ValueError(f"'{self.settings.proposer}' proposed {len(tree)} nodes, more than it announced")
-        if tree.tokens and not 0 <= min(tree.tokens) <= max(tree.tokens) < self.start_context.vocabulary:
-            raise ValueError(f"'{self.settings.proposer}' proposed a token id outside the vocabulary")
+        """Check a proposal against the contract; a violation is a bug in the proposer.
+
+        Raises:
+            SpecdecError: one sentence, naming the proposer and what it has to return.
+        """
+        name = self.settings.proposer
+        if (wrong := breach(proposal, self.drafts, self.start_context.vocabulary)) is not None:
+            raise SpecdecError(f"The proposer '{name}' {wrong}.")
+        tree, most = proposal.read, self.proposer.max_nodes(self.settings)
+        if len(tree) > most:
+            raise SpecdecError(
+                f"The proposer '{name}' has to propose at most {most} nodes, as its max_nodes() says, got {len(tree)}."
+            )
+        vocabulary = self.start_context.vocabulary
+        if tree.tokens and not 0 <= min(tree.tokens) <= max(tree.tokens) < vocabulary:
+            raise SpecdecError(
+                f"The proposer '{name}' has to propose token ids from 0 to {vocabulary - 1}, got {min(tree.tokens)} to "
+                f"{max(tree.tokens)}."
+            )
+
+    def held_ahead(self, ahead: DraftedAhead | None) -> DraftedAhead:
+        """What a proposer's `observe` returned, with nothing drafted ahead for None.
+
+        Raises:
+            SpecdecError: one sentence, if it is something else.
+        """
+        if ahead is not None and not isinstance(ahead, DraftedAhead):
+            raise SpecdecError(
+                f"The proposer '{self.settings.proposer}' has to return None or a DraftedAhead from observe(), got "
+                f"{kind_of(ahead)}."
+            )
+        return ahead or DraftedAhead()
 
     def header(self) -> Header:
         """The trace's header."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from operator import index
 
 from specdec_core.chat import MAX_PROMPT_CHARACTERS, MAX_SYSTEM, Chat, Prompt
@@ -39,6 +39,23 @@ def _check_text(what: str, text: str, most: int) -> None:
         ) from None
 
 
+def token_ids(prompt: object) -> list[int]:
+    """The ids of a prompt that is no text.
+
+    Raises:
+        PromptError: if it is no list of whole numbers either.
+    """
+    try:
+        # numbers as well, but no text's tokens
+        if isinstance(prompt, bytes | bytearray | Mapping | Set) or not isinstance(prompt, Iterable):
+            raise TypeError
+        return [index(token) for token in prompt]
+    except TypeError:
+        raise PromptError(
+            "A prompt is text or a list of token ids; this one contains something else."
+        ) from None
+
+
 def read_prompt(models: Models, prompt: Prompt) -> tuple[str, list[int]]:
     """Text and token ids of a prompt given as either; for a chat message its own text and the templated ids."""
     if isinstance(prompt, str | Chat):
@@ -56,14 +73,7 @@ def read_prompt(models: Models, prompt: Prompt) -> tuple[str, list[int]]:
                 f"{models.target.vocabulary - 1}: tokenizer and model do not belong together."
             )
     else:
-        try:
-            if isinstance(prompt, bytes | bytearray | Mapping | Set):  # numbers as well, but no text's tokens
-                raise TypeError
-            ids = [index(token) for token in prompt]
-        except TypeError:
-            raise PromptError(
-                "A prompt is text or a list of token ids; this one contains something else."
-            ) from None
+        ids = token_ids(prompt)
         width = models.target.vocabulary
         bad = next((token for token in ids if not 0 <= token < width), None)
         if bad is not None:

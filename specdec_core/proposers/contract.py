@@ -301,7 +301,10 @@ class Proposer(ABC):
 
     @classmethod
     def drafts(cls, settings: Settings) -> Drafts:
-        """The kind of proposals made with these settings; rules use it to refuse what they cannot judge exactly."""
+        """The kind of proposals made with these settings; rules use it to refuse what they cannot judge exactly.
+
+        A proposer of trees has to override it: what `propose` returns is held against it.
+        """
         return "chain"
 
     @classmethod

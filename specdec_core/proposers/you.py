@@ -6,6 +6,7 @@ import time
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from specdec_core.errors import SettingsError, kind_of
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
@@ -50,6 +51,8 @@ class You(Proposer):
         began = time.perf_counter()
         answer = ask(text)
         waited = time.perf_counter() - began
+        if not isinstance(answer, str):
+            raise SettingsError(f"`ask` has to return the next words as text, got {kind_of(answer)}.")
         typed = answer[:MOST_CHARACTERS].encode(errors="ignore").decode()  # no partial characters
         tokens = list(takewhile(context.vocabulary.__gt__, continuation(codec, context.tokens, typed)))
         note: Note = {"typed": typed[:500], "left_out": max(0, len(tokens) - most)}

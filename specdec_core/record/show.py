@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specdec_core import root
-from specdec_core.errors import SpecdecError
+from specdec_core.errors import SpecdecError, kind_of
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -74,6 +74,11 @@ def show(
         SpecdecError: one sentence: lanes of different prompts, a file that cannot be written, or `app/export` is
             missing.
     """
+    from .trace import as_trace
+
+    if not isinstance(traces, Sequence):
+        raise SpecdecError(f"The traces to show are a list, got {kind_of(traces)}.")
+    traces = [as_trace(one) for one in traces]
     if not (isinstance(height, int) and 200 <= height <= 4000):
         raise SpecdecError(f"The frame's height is 200 to 4000 pixels, got {height!r}.")
     page = Page(_maker().make(traces, labels, title=title), height)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from specdec_core.errors import TraceError, sentence
+from specdec_core.errors import TraceError, kind_of, sentence
 
 from .schema import (
     FORMAT,
@@ -131,6 +131,17 @@ class Trace:
             raise TraceError(f"This is not a valid trace: {sentence(error)}") from None
         check_shape(trace)
         return trace
+
+
+def as_trace(given: object) -> Trace:
+    """`given`, which has to be a trace; whoever calls from Python may have mistaken what goes where.
+
+    Raises:
+        TraceError: one sentence.
+    """
+    if not isinstance(given, Trace):
+        raise TraceError(f"A trace is what decode() or Trace.from_json() returns, got {kind_of(given)}.")
+    return given
 
 
 @cache

@@ -19,7 +19,7 @@ from specdec_core.models import catalogue
 from specdec_core.models.generation import OFF, Generation
 from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
-from specdec_core.settings import Settings
+from specdec_core.settings import Settings, as_settings
 
 TRANSFORMERS = "5.23"
 YOURS = "Your prompt"  # stands in the code where no prompt is given
@@ -46,6 +46,7 @@ class Elsewhere:
 
 def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere:
     """The settings as `generate` takes them; `layers` are the target's, for an early exit after a third of them."""
+    settings = as_settings(settings)
     found = Elsewhere(generate={"max_new_tokens": settings.max_new_tokens})
     if settings.temperature == 0:
         found.generate["do_sample"] = False
@@ -74,6 +75,7 @@ def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere
 
 def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
     """The settings as `SamplingParams` and `speculative_config`; `draft` is the draft model's name."""
+    settings = as_settings(settings)
     found = Elsewhere(generate={"max_tokens": settings.max_new_tokens, "temperature": settings.temperature})
     if settings.temperature > 0:
         found.generate |= {"top_k": settings.top_k, "top_p": settings.top_p, "seed": settings.seed}

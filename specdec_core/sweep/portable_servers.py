@@ -15,7 +15,7 @@ from specdec_core.lengths import read_options as length_options
 from specdec_core.models.generation import OFF
 from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
-from specdec_core.settings import Settings
+from specdec_core.settings import Settings, as_settings
 
 from .portable import (
     YOURS,
@@ -43,6 +43,7 @@ KEEPS_TREE = "Which nodes of a level are expanded: SGLang ranks them by its own 
 
 def for_sglang(settings: Settings, draft: str | None = None) -> Elsewhere:
     """The settings as `sampling_params` and flags of its server, which `config` holds; `draft` is the model's name."""
+    settings = as_settings(settings)
     found = Elsewhere(
         generate={"max_new_tokens": settings.max_new_tokens, "temperature": settings.temperature}
     )
@@ -101,6 +102,7 @@ def _sglang(settings: Settings, draft: str, missing: list[str]) -> dict[str, Any
 
 def for_llama_cpp(settings: Settings) -> Elsewhere:
     """The settings as a `/completion` request and flags of llama-server, which `config` holds."""
+    settings = as_settings(settings)
     found = Elsewhere(generate={"n_predict": settings.max_new_tokens, "temperature": settings.temperature})
     # Its own defaults draw from the 40 likeliest with min-p 0.05, and cut before the temperature: all is set here.
     if settings.temperature > 0:
@@ -146,6 +148,7 @@ def for_llama_cpp(settings: Settings) -> Elsewhere:
 
 def for_lm_studio(settings: Settings, draft: str | None = None) -> Elsewhere:
     """The settings as the prediction config of LM Studio's Python package; `config` holds what is of speculation."""
+    settings = as_settings(settings)
     found = Elsewhere(generate={"maxTokens": settings.max_new_tokens, "temperature": settings.temperature})
     if settings.temperature > 0:
         found.generate |= {"topKSampling": settings.top_k, "topPSampling": settings.top_p}

@@ -118,3 +118,13 @@ def test_a_call_that_does_not_speculate_is_refused(pair: tuple[PreTrainedModel, 
     """Catches: an empty record of a plain generate."""
     with pytest.raises(sd.SettingsError, match="does not speculate"):
         record(pair[0], [1, 2, 3], tokenizer(), max_new_tokens=4)
+
+
+def test_what_is_no_prompt_or_no_model_is_one_sentence(pair: tuple[PreTrainedModel, PreTrainedModel]) -> None:
+    """Catches: a TypeError or an AttributeError from inside transformers."""
+    for prompt in (3, None, [1.5], b"ab"):
+        with pytest.raises(sd.PromptError, match="A prompt is text or a list of token ids"):
+            record(pair[0], prompt, tokenizer(), assistant_model=pair[1])  # type: ignore[arg-type]
+    for given in ({"assistant_model": "x"}, {"model": "x"}, {"tokenizer": "x"}):
+        with pytest.raises(sd.ModelError, match=r"transformers has loaded, got a value of type str\."):
+            record(**{"model": pair[0], "prompt": "a", "tokenizer": tokenizer(), **given})  # type: ignore[arg-type]

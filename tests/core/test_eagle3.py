@@ -193,4 +193,4 @@ def test_heads_of_another_kind_or_target_are_one_sentence(tmp_path: Path) -> Non
     assert "up_proj.weight' is missing" in refusal()
     kept = {key: tensor for key, tensor in tensors.items() if not key.startswith("midlayer.")}
     save_file(kept, folder / "model.safetensors")
-    assert "as eagle=…" in refusal()
+    assert "no whole EAGLE-3 head" in refusal()

@@ -14,7 +14,8 @@ from safetensors.torch import load_file, save_file
 import specdec_core as sd
 from specdec_core.models import catalogue
 from specdec_core.models.explain import cut
-from specdec_core.models.heads import eagle, medusa
+from specdec_core.models.heads import eagle, eagle3, layout, medusa, mtp
+from specdec_core.models.sources import resolve
 from specdec_core.testing import scripted
 
 from .distributions import wavering
@@ -191,6 +192,31 @@ def test_a_deeply_nested_configuration_is_one_sentence(tmp_path: Path) -> None:
     (folder / "config.json").write_text("[" * 100_000)
     with pytest.raises(sd.ModelError, match="damaged configuration"):
         medusa.read(str(folder), WIDTH, SIZE)
+
+
+HELD = {"medusa": "Medusa heads", "eagle": "an EAGLE head", "eagle3": "an EAGLE-3 head", "mtp": "MTP modules"}
+
+
+@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("asked", HELD)
+def test_heads_of_another_kind_are_named(asked: str, held: str) -> None:
+    """The bundled ones, each asked for as each kind. Catches: sound heads called damaged, the advice to load them as a
+    third kind, talk of pickles where there are none."""
+    source = resolve(f"specdec-{held}")
+    if asked == held:
+        assert layout.read(source, asked)[1]
+        return
+    with pytest.raises(sd.ModelError) as refused:
+        layout.read(source, asked)
+    assert str(refused.value) == f"'specdec-{held}' holds {HELD[held]}; load it as {held}=…."
+
+
+def test_a_plain_model_is_no_head() -> None:
+    """Catches: a model that is taken for a head, or said to be damaged."""
+    source = resolve("specdec-draft")
+    for read, given in ((medusa.read, ()), (eagle3.read, (WIDTH, 6)), (mtp.read, (WIDTH,))):
+        with pytest.raises(sd.ModelError, match=r"^'specdec-draft' holds no (whole )?(Medusa|EAGLE-3|MTP)"):
+            read(source, WIDTH, SIZE, *given)  # type: ignore[operator]
 
 
 def test_lanes_in_several_threads_see_their_own_states() -> None:

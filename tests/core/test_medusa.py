@@ -294,6 +294,9 @@ def test_heads_that_cannot_be_read_are_refused_with_a_sentence(tmp_path: Path) -
     (pickled / "medusa_lm_head.safetensors").rename(pickled / "medusa_lm_head.pt")
     assert "weights_only=True" in _refusal(pickled) and "pickled" in _refusal(pickled)
     assert "no config.json" in _refusal(tmp_path)
+    none = _folder(tmp_path / "none")
+    (none / "config.json").write_text("{}")
+    assert "has no 'medusa_num_heads'" in _refusal(none)
     assert "There is no folder" in _refusal(tmp_path / "nowhere")
 
 

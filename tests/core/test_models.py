@@ -202,6 +202,18 @@ def test_a_model_that_cannot_take_the_mask_is_refused_in_one_sentence(config: Pr
     assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
 
 
+def test_a_name_is_no_loaded_model() -> None:
+    """Catches: an AttributeError from deep inside, where `load_models` was meant."""
+    names, model = tokenizer(), build("llama")
+    for call in (
+        lambda: sd.assemble("a", "b"),  # type: ignore[arg-type]
+        lambda: sd.assemble(names, "b"),  # type: ignore[arg-type]
+        lambda: sd.assemble(names, model, "c"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(sd.ModelError, match=r"transformers has loaded, got a value of type str\."):
+            call()
+
+
 def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
     """A hub id without a network, a missing folder, an empty one. Catches: a wait for the network, a long traceback."""
     (tmp_path / "empty").mkdir()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.proposers import available
+from specdec_core.proposers import Context, Outcome, Proposal, Proposer, available
 from specdec_core.testing import scripted
 
 from .distributions import wavering
@@ -94,3 +96,81 @@ def test_the_command_line_knows_it(echo: str) -> None:
     assert result.exit_code == 0, result.output
     listed = CliRunner().invoke(app, ["proposers"])
     assert "echo" in listed.output and "How many tokens are repeated" in listed.output
+
+
+TWO = sd.TokenTree.chain([1, 2])
+WIDE = sd.TokenTree([1, 2], [-1, -1])
+
+
+def of(**parts: Any) -> Proposal:
+    """A proposal of two nodes with these parts, right or wrong."""
+    return Proposal(**{"tree": TWO, **parts})
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (None, r"has to return a Proposal from propose\(\), got None"),
+        ([1, 2], r"has to return a Proposal from propose\(\), got a value of type list"),
+        (of(tree=[1, 2]), "`tree` is a TokenTree, got a value of type list"),
+        (of(extra=None), "`extra` is a TokenTree, got None"),
+        (
+            of(tree=sd.TokenTree.chain([1.0, 2.0])),
+            "token ids as whole numbers, got a value of type float in `tree`",
+        ),  # type: ignore[list-item]
+        (of(tree=WIDE), r"has to propose a chain, because its drafts\(\) says 'chain'"),
+        (of(tree=sd.TokenTree.chain([1] * 9)), r"at most 4 nodes, as its max_nodes\(\) says, got 9"),
+        (of(tree=sd.TokenTree.chain([1, 4])), "token ids from 0 to 3, got 1 to 4"),
+        (
+            of(q=torch.ones(1, 4)),
+            r"`q` is None or one row for each node, float32 \(2, 4\), got float32 \(1, 4\)",
+        ),
+        (of(q=torch.ones(2, 3)), r"float32 \(2, 4\), got float32 \(2, 3\)"),
+        (of(q=torch.ones(2, 4, dtype=torch.float64)), r"float32 \(2, 4\), got float64 \(2, 4\)"),
+        (of(q=[[0.25] * 4] * 2), "got a value of type list"),
+        (
+            of(logits=torch.ones(2)),
+            r"`logits` are None or the draft's rows, float32 \(m, 4\), got float32 \(2,\)",
+        ),
+        (of(scores=torch.ones(3, 2)), r"`scores` .* float32 \(m, 4\), got float32 \(3, 2\)"),
+        (of(logits=torch.ones(1, 4), logit_rows=[0]), "`logit_rows` .* 3 here, got 1"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_proposal_that_breaks_the_contract_is_one_sentence(
+    returned: Any, words: str, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: an error from inside the rules or the loop, a tree under 'chain' that some rules judge wrongly."""
+
+    class Broken(Proposer):
+        name = "broken"
+        title = summary = "Broken"
+
+        def propose(self, context: Context) -> Proposal:
+            return returned  # type: ignore[no-any-return]
+
+    monkeypatch.setitem(sd.PROPOSERS, "broken", Broken)
+    settings = sd.Settings(proposer="broken", temperature=temperature, max_new_tokens=8)
+    with pytest.raises(sd.SpecdecError, match=rf"^The proposer 'broken' .*{words}.*\.$"):
+        sd.decode(scripted(wavering(4, seed=1)), [0, 1], settings)
+
+
+def test_what_observe_returns_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a bare AttributeError a few lines later."""
+
+    class Watching(Proposer):
+        name = "watching"
+        title = summary = "Watching"
+
+        def propose(self, context: Context) -> Proposal:
+            return Proposal(sd.TokenTree.chain([1][: context.length]))
+
+        def observe(self, context: Context, outcome: Outcome) -> Any:
+            return outcome.tokens
+
+    monkeypatch.setitem(sd.PROPOSERS, "watching", Watching)
+    with pytest.raises(
+        sd.SpecdecError, match=r"'watching' has to return None or a DraftedAhead from observe\(\)"
+    ):
+        sd.decode(scripted(wavering(4, seed=1)), [0, 1], sd.Settings(proposer="watching"))

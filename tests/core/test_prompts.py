@@ -71,6 +71,7 @@ def test_ids_that_are_no_integers_is_refused(prompt: object) -> None:
 def test_what_goes_where_is_said_to_whoever_mistakes_it() -> None:
     """Catches: an AttributeError from deep inside; {} that is taken for the defaults, a text for a list of letters."""
     models = scripted(wavering(5, 1), wavering(5, 2), bos=0)
+    trace = sd.decode(models, "ab", SHORT)
     wrong: list[Callable[[], object]] = [
         lambda: sd.decode("tiny", "ab"),  # type: ignore[arg-type]
         lambda: sd.decode(models, "ab", {}),  # type: ignore[arg-type]
@@ -78,6 +79,17 @@ def test_what_goes_where_is_said_to_whoever_mistakes_it() -> None:
         lambda: sd.race(models, "ab", ["plain"]),  # type: ignore[list-item]
         lambda: sd.decode_batch(models, "ab"),
         lambda: sd.decode_batch(None, ["ab"]),  # type: ignore[arg-type]
+        lambda: sd.counterfactual.judge_again(None, "block"),  # type: ignore[arg-type]
+        lambda: trace.show(3),  # type: ignore[arg-type]
+        lambda: sd.show.show(trace),  # type: ignore[arg-type]
+        lambda: sd.Chat(3),  # type: ignore[arg-type]
+        lambda: sd.Chat("a", None),  # type: ignore[arg-type]
+        lambda: list(sd.stream(models, "ab", sd.Settings(proposer="you"), ask=lambda text: 3)),  # type: ignore[arg-type, return-value]
+        lambda: sd.portable.transformers_code(3, "a", "b"),  # type: ignore[arg-type]
+        lambda: sd.portable.vllm_code(None, "a"),  # type: ignore[arg-type]
+        lambda: sd.portable_servers.sglang_code({}, "a"),  # type: ignore[arg-type]
+        lambda: sd.portable_servers.llama_cpp_code({}, "a"),  # type: ignore[arg-type]
+        lambda: sd.portable_servers.lm_studio_code({}, "a"),  # type: ignore[arg-type]
     ]
     for call in wrong:
         with pytest.raises(sd.SpecdecError, match=r"got (None|a value of type \w+)\.$"):

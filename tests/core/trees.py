@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 
 from specdec_core.proposers import Context, Outcome, Proposal, Proposer, Resources
+from specdec_core.proposers.contract import Drafts
 from specdec_core.sampling import draw
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
@@ -30,6 +31,10 @@ class Oracle(Proposer):
     title = summary = "test"
     truth: ClassVar[list[int]] = []  # the whole text, prompt included
     least: ClassVar[int] = 4  # nodes, filled up with junk
+
+    @classmethod
+    def drafts(cls, settings: Settings) -> Drafts:
+        return "fixed tree"
 
     @classmethod
     def max_nodes(cls, settings: Settings) -> int:
@@ -74,6 +79,10 @@ class _Drafted(Proposer):
         super().__init__(resources, options)
         assert resources.draft is not None
         self.draft = resources.draft
+
+    @classmethod
+    def drafts(cls, settings: Settings) -> Drafts:
+        return "independent tree" if cls.random else "fixed tree"
 
     @classmethod
     def max_nodes(cls, settings: Settings) -> int:

@@ -30,7 +30,6 @@ from .continuing import Continuing
 
 FILE = "model.safetensors"
 EMBEDDING = "embed_tokens.weight"
-_THIRD_GENERATION = ("t2d", "midlayer.", "lm_head.")
 INPUT_NORM, NORM = "layers.0.input_layernorm.weight", "norm.weight"
 
 
@@ -115,17 +114,11 @@ def read(source: str, width: int, vocabulary: int, embedding_width: int) -> Eagl
     """Load a head for a target with hidden size `width`, `vocabulary` logits and input embeddings of that width.
 
     Raises:
-        ModelError: with one sentence, if files are missing, pickled, damaged, of another generation, or made for
+        ModelError: with one sentence, if files are missing, pickled, damaged, of another kind of head, or made for
             another target.
     """
-    config, tensors = layout.read(source, "EAGLE head", (FILE,))
+    config, tensors = layout.read(source, "eagle")
     name = layout.short(source)
-    newer = next((key for key in tensors if key.startswith(_THIRD_GENERATION)), None)
-    if newer is not None:
-        raise ModelError(
-            f"'{name}' is an EAGLE-3 head (it holds '{newer}'), which reads states of several layers. Load it as "
-            "eagle3=…, for the proposer 'eagle3'."
-        )
     taken = layout.llama_entries(name, config, vocabulary) | {"hidden_size": width}
     if layout.number(name, config, "num_hidden_layers", 1) != 1:
         raise ModelError(f"'{name}' has {config['num_hidden_layers']} layers; an EAGLE head has one.")

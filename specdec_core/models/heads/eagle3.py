@@ -153,11 +153,11 @@ def read(source: str, width: int, vocabulary: int, embedding_width: int, target_
     Raises:
         ModelError: with one sentence, if files are missing, pickled, damaged, or made for another target.
     """
-    config, tensors = layout.read(source, "EAGLE-3 head", (FILE,))
+    config, tensors = layout.read(source, "eagle3")
     name = layout.short(source)
     if "midlayer.self_attn.q_proj.weight" not in tensors and "layers.0.hidden_norm.weight" not in tensors:
         raise ModelError(
-            f"'{name}' holds no EAGLE-3 head: it has no 'midlayer.…' weights. Load an EAGLE-1 or -2 head as eagle=…."
+            f"'{name}' holds no whole EAGLE-3 head: it has no 'midlayer.…' weights. Choose another folder or hub id."
         )
     tensors = {
         key.removeprefix("model.").replace("layers.0.", "midlayer.", 1): tensor

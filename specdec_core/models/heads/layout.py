@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -26,32 +27,81 @@ SIZES = (  # the entries of a Llama configuration that define a layer
 Head = TypeVar("Head", bound=nn.Module)
 
 
-def read(source: str, kind: str, weights: Sequence[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+HELD = {"medusa": "Medusa heads", "eagle": "an EAGLE head", "eagle3": "an EAGLE-3 head", "mtp": "MTP modules"}
+"""The kinds of heads, as `load_models` names them, and what a folder of each holds."""
+WEIGHTS = {
+    "medusa": ("medusa_lm_head.safetensors", "model.safetensors"),
+    "eagle": ("model.safetensors",),
+    "eagle3": ("model.safetensors",),
+    "mtp": ("mtp.safetensors", "model.safetensors"),
+}
+"""The files of each kind; the first one found is used."""
+_THIRD = re.compile(r"midlayer\..+|t2d|layers\.0\.hidden_norm\.weight")
+_MEDUSA = re.compile(r"(medusa_head\.)?\d+\.\d+\.linear\.weight")
+_MTP = re.compile(r"(model\.)?layers\.\d+\.enorm\.weight")
+
+
+def held_by(names: Iterable[str]) -> str | None:
+    """Which kind of head has weights of these names, a key of `HELD`; None if it is none of them."""
+    names = set(names)
+    joined = "fc.weight" in names
+    if any(map(_THIRD.fullmatch, names)) or (joined and "lm_head.weight" in names):
+        return "eagle3"
+    if any(map(_MTP.fullmatch, names)):
+        return "mtp"
+    if any(map(_MEDUSA.fullmatch, names)):
+        return "medusa"
+    return "eagle" if joined else None
+
+
+def _refuse_another(source: str, kind: str) -> None:
+    """Refuse a folder or hub id that holds heads of another kind.
+
+    Raises:
+        ModelError: naming the kind that it holds.
+    """
+    every = dict.fromkeys(file for files in (WEIGHTS[kind], *WEIGHTS.values()) for file in files)
+    file = hub.find_file(source, list(every))
+    if file is None:
+        return
+    try:
+        with safe_open(file, "pt") as weights:
+            held = held_by(weights.keys())
+    except (SafetensorError, OSError):  # reading it says so
+        return
+    if held not in (None, kind):
+        raise ModelError(f"'{short(source)}' holds {HELD[held]}; load it as {held}=….")
+
+
+def read(source: str, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The configuration and the tensors (on the CPU, as stored) of a folder or hub id.
 
     Args:
         source: folder or hub id.
-        kind: what error messages call the heads, e.g. "Medusa heads".
-        weights: file names to look for; the first one found is used.
+        kind: of heads, a key of `HELD`.
 
     Raises:
-        ModelError: with one sentence, if something is missing, a pickle, or damaged.
+        ModelError: with one sentence, if something is missing, a pickle, damaged, or of another kind.
     """
-    name = short(source)
+    name, weights = short(source), WEIGHTS[kind]
+    title = HELD[kind].split(" ", 1)[-1] if kind.startswith("eagle") else HELD[kind]
     hub.check_present(source)
     config_file = hub.find_file(source, ["config.json"])
     if config_file is None:
-        raise ModelError(f"'{name}' holds no {kind}: it has no config.json. Choose another folder or hub id.")
+        raise ModelError(
+            f"'{name}' holds no {title}: it has no config.json. Choose another folder or hub id."
+        )
     try:
         config = json.loads(config_file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
         raise ModelError(f"'{name}' has a damaged configuration: its config.json is not JSON.") from None
     if not isinstance(config, dict):
         raise ModelError(f"'{name}' has a damaged configuration: its config.json is not an object.")
+    _refuse_another(source, kind)
     file = hub.find_file(source, weights)
     if file is None:
         raise ModelError(
-            f"'{name}' has no {kind} in safetensors ({' or '.join(weights)}); pickled ones (.pt, .bin) can run code "
+            f"'{name}' has no {title} in safetensors ({' or '.join(weights)}); pickled ones (.pt, .bin) can run code "
             "when read and are refused. Convert a file you trust once: safetensors.torch.save_file(torch.load(FILE, "
             f"weights_only=True), '{weights[0]}')."
         )

@@ -25,7 +25,6 @@ from specdec_core.models.draft_vocabulary import Guessing
 from . import layout
 
 FILE = "medusa_lm_head.safetensors"
-FILES = (FILE, "model.safetensors")
 MOST = 64  # heads, and residual blocks of each
 SHARED, ACCURACY = "specdec_shared_output", "specdec_accuracy"
 
@@ -95,9 +94,14 @@ def read(source: str, width: int, vocabulary: int) -> MedusaHeads:
     Raises:
         ModelError: with one sentence, if files are missing, pickled, damaged, or made for another target.
     """
-    config, tensors = layout.read(source, "Medusa heads", FILES)
+    config, tensors = layout.read(source, "medusa")
     name = layout.short(source)
     tensors = {key.removeprefix("medusa_head."): tensor for key, tensor in tensors.items()}
+    if "medusa_num_heads" not in config:
+        raise ModelError(
+            f"'{name}' holds no Medusa heads: its config.json has no 'medusa_num_heads'. Choose another folder or hub "
+            "id."
+        )
     count = layout.number(name, config, "medusa_num_heads", most=MOST)
     blocks = layout.number(name, config, "medusa_num_layers", 1, most=MOST)
     shared = config.get(SHARED) is True

@@ -30,7 +30,6 @@ from . import layout
 from .continuing import Continuing
 
 FILE = "model.safetensors"
-FILES = ("mtp.safetensors", FILE)
 COUNT = "num_nextn_predict_layers"
 _PLACE = re.compile(r"(?:model\.)?layers\.(\d+)\.(.+)")
 _SHARED = ("embed_tokens.weight", "shared_head.head.weight")  # copies of the target's
@@ -121,7 +120,7 @@ def read(source: str, width: int, vocabulary: int, embedding_width: int) -> MtpM
         ModelError: with one sentence, if files are missing, pickled, damaged, of a layer that is not Llama's, or made
             for another target.
     """
-    config, stored = layout.read(source, "MTP modules", FILES)
+    config, stored = layout.read(source, "mtp")
     name = layout.short(source)
     tensors, count = _numbered(name, config, stored)
     if embedding_width != width:

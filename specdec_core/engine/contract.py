@@ -1,0 +1,66 @@
+"""Whether a proposer returns what its contract promises; types and shapes only, as it is asked every round."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from specdec_core.errors import kind_of
+from specdec_core.proposers import Proposal
+from specdec_core.proposers.contract import Drafts
+from specdec_core.tree import TokenTree
+
+WANTED: dict[Drafts, str] = {"none": "an empty tree", "chain": "a chain"}
+
+
+def breach(proposal: Proposal, drafts: Drafts, vocabulary: int) -> str | None:
+    """How a proposal breaks the contract, as the rest of a sentence after the proposer's name; None if it does not.
+
+    Args:
+        proposal: what `propose` returned, whatever that is.
+        drafts: what the proposer's `drafts()` says.
+        vocabulary: V, the number of the target's logits.
+    """
+    if not isinstance(proposal, Proposal):
+        return f"has to return a Proposal from propose(), got {kind_of(proposal)}"
+    for part in ("tree", "extra"):
+        tree = getattr(proposal, part)
+        if not isinstance(tree, TokenTree):
+            return f"has to return a Proposal whose `{part}` is a TokenTree, got {kind_of(tree)}"
+        strange = next((token for token in tree.tokens if not isinstance(token, int)), None)
+        if strange is not None:
+            return f"has to propose token ids as whole numbers, got {kind_of(strange)} in `{part}`"
+    if drafts in WANTED and not (proposal.tree.is_chain if drafts == "chain" else not len(proposal.tree)):
+        return (
+            f"has to propose {WANTED[drafts]}, because its drafts() says '{drafts}', and its tree is another; rules "
+            "refuse by drafts() what they cannot judge, so have it name the kind of tree that propose() returns"
+        )
+    return _rows(proposal, vocabulary)
+
+
+def _rows(proposal: Proposal, vocabulary: int) -> str | None:
+    nodes = len(proposal.tree)
+    if proposal.q is not None and (wrong := _not_rows(proposal.q, nodes, vocabulary)):
+        return f"has to return a Proposal whose `q` is None or one row for each node, {wrong}"
+    columns = vocabulary if proposal.ids is None else len(proposal.ids)
+    for part in ("logits", "scores"):
+        rows = getattr(proposal, part)
+        if rows is not None and (wrong := _not_rows(rows, None, columns)):
+            return f"has to return a Proposal whose `{part}` are None or the draft's rows, {wrong}"
+    if proposal.logit_rows is not None and len(proposal.logit_rows) != nodes + 1:
+        return (
+            "has to return a Proposal whose `logit_rows` are None or one for the root and each node, "
+            f"{nodes + 1} here, got {len(proposal.logit_rows)}"
+        )
+    return None
+
+
+def _not_rows(given: Tensor, rows: int | None, columns: int) -> str | None:
+    """Why something is no float32 tensor of that shape; None if it is. `rows`: None where any number will do."""
+    wanted = f"float32 ({'m' if rows is None else rows}, {columns})"
+    if not isinstance(given, Tensor):
+        return f"{wanted}, got {kind_of(given)}"
+    shape = tuple(given.shape)
+    if given.dtype == torch.float32 and shape == (shape[:1] if rows is None else (rows,)) + (columns,):
+        return None
+    return f"{wanted}, got {str(given.dtype).removeprefix('torch.')} {shape}"
