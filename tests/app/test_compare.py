@@ -527,7 +527,7 @@ def test_repeats_bring_a_spread_and_advice(fresh: Runs, monkeypatch: pytest.Monk
 
 
 def test_repeats_pressed_again_add_to_those_before(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches: seven repeats that are thrown away for seven others; more than the most; a stopped press that is lost."""
+    """Catches: seven repeats that are thrown away for others; more than the most; a stopped press that is lost."""
     from app.compare import repeats, sweeps
 
     monkeypatch.setattr(repeats, "TURNS", 2)
