@@ -8,6 +8,7 @@ from statistics import geometric_mean
 import streamlit as st
 
 from app import services
+from app.choosing import current, usual
 from app.decoding.run import Run
 from app.running.flow import Flow
 from app.running.why import Why
@@ -179,8 +180,14 @@ def _charts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None
 def _prompts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     from . import sweep_view
 
-    request = shown.request
-    sweep_view.show(request.lanes, request.labels, request.choice, shown.templated, request.system)
+    request, lanes = shown.request, shown.request.lanes
+    if shown.templated:
+        models = request.choice.target or usual.TINY
+        lanes = tuple(
+            lane.but(repetition_penalty=current.penalty_of_many(lane, models, request.prompt))
+            for lane in lanes
+        )
+    sweep_view.show(lanes, request.labels, request.choice, shown.templated, request.system)
 
 
 def _what_if(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
