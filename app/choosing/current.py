@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.ui.state import state
+from specdec_core.settings import Settings
 
-from . import model_picker, presets, usual
+from . import model_picker, usual
 from .usual import Usual
 
 LINKED_ANY = "*"
@@ -58,12 +59,17 @@ def must_be_named(proposer: str) -> bool:
 
 def penalty() -> float | None:
     """The usual repetition penalty for the page's prompt: its kind's, else the models'; None leaves it to them."""
-    kind = presets.kind(state.prompt)
-    if not wraps():
-        return None
-    if kind is not None and kind.repetition_penalty is not None:
-        return kind.repetition_penalty
-    return words().repetition_penalty
+    return usual.penalty(name(), state.prompt) if wraps() else None
+
+
+def penalty_of_many(lane: Settings, models: str, prompt: str) -> float | None:
+    """The repetition penalty of a lane, raced on `prompt`, for prompts of many kinds: the models' own usual one.
+
+    A penalty that the visitor set, or one that is not the usual one of `prompt`, stays.
+    """
+    given = lane.repetition_penalty
+    own = not state.generation or state.repetition_penalty is not None
+    return given if own or given != usual.penalty(models, prompt) else usual.of(models).repetition_penalty
 
 
 def shown_before() -> tuple[str, str]:

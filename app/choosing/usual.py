@@ -12,6 +12,8 @@ from typing import Any
 from specdec_core.models import catalogue
 from specdec_core.sweep.cases import Audience
 
+from . import presets
+
 TINY, REAL = "bundled", "smollm2-135m-instruct"
 
 
@@ -107,6 +109,16 @@ _OTHER = Usual(
 def of(model: str) -> Usual:
     """The usual settings of the models with that name in the model picker."""
     return _USUAL.get(model) or (_CHAT if model in _CHAT_MODELS else _OTHER)
+
+
+def penalty(model: str, prompt: str) -> float | None:
+    """The usual repetition penalty for a message to such models: its kind's, else theirs; None leaves it to them."""
+    kind = presets.kind(prompt)
+    return (
+        of(model).repetition_penalty
+        if kind is None or kind.repetition_penalty is None
+        else kind.repetition_penalty
+    )
 
 
 def guessers(

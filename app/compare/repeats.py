@@ -1,15 +1,20 @@
 """The same race repeated, lanes in turn, so that a speedup has a spread and advice an uncertainty.
 
-Repeats are a sweep over one prompt; the address names it.
+Repeats are a sweep over one prompt; the address names it. Each press of the button is a case of that sweep, and the
+next sweep begins with what the one before has measured.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
 
 from app.decoding.jobs import Busy
 from app.decoding.run import Request, Run
 from app.records import visitor
+from app.running.flow import HERE
 from app.text import count, plain
 from app.ui import address, quirks
 from app.ui.fragment import fragment
@@ -18,27 +23,52 @@ from specdec_core.analysis.advice import LEAST_CASES, Advice, advise, ineligible
 from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
+from specdec_core.sweep.measured import Measured, complete_turns
 
 from .sweep import Order, Sweep
 from .sweeps import sweeps
+from .timing import speeds
 
-TURNS = 7  # six is the minimum to distinguish two lanes
+TURNS = 7  # of a press; six is the minimum to distinguish two lanes
+PRESSES = 6  # at most
+NOISE = 1.5  # plain decoding's highest over its lowest speed from which the machine was not quiet
 ADDRESS = "repeats"
 
 
 def job(run: Run) -> Sweep | None:
     """The repeats that the address names, if they are of this run's lanes and prompt."""
     found = sweeps().get(st.query_params.get(ADDRESS), visitor.of_session())
-    return (
-        found if found is not None and found.order.cases == _order(run).cases and _same(found, run) else None
-    )
+    if found is None or found.order.cases != _order(run, len(found.order.cases)).cases:
+        return None
+    return found if _same(found, run) else None
 
 
 def rows(run: Run) -> list[Measured]:
-    """The cells measured so far; empty before the first."""
+    """The cells measured so far, their turns counted through all presses of the button; empty before the first."""
     found = job(run)
-    return list(found.rows) if found else []
+    if found is None:
+        return []
+    before = {case.name: TURNS * press for press, case in enumerate(found.order.cases)}
+    return [replace(row, name=_name(0), repeat=before[row.name] + row.repeat) for row in list(found.rows)]
+
+
+def origin(run: Run) -> str:
+    """Where and when the figures of the race itself were measured, for their captions."""
+    turns = len(speeds(rows(run), 0))
+    if not turns:
+        return HERE["provenance_note"]
+    return f"this machine, the first run; the Table has the mean of {count(turns, 'repeat')}"
+
+
+def noise(measured: Sequence[Measured]) -> str | None:
+    """A sentence where plain decoding's speed varied so much over the repeats that the machine was not quiet."""
+    found = speeds(measured, 0)
+    if not found or max(found) <= NOISE * min(found):
+        return None
+    return (
+        f"The machine was not quiet: plain decoding ran at {min(found):.0f} to {max(found):.0f} tokens/s over these "
+        "repeats."
+    )
 
 
 def why_not(request: Request) -> str | None:
@@ -53,8 +83,11 @@ def why_not(request: Request) -> str | None:
 def begin(run: Run) -> str | None:
     """Start repeats if their button was pressed, before what they change is drawn; why they were refused, if so."""
     if state.repeat:
+        earlier = job(run)
+        known = list(earlier.rows) if earlier else []
+        order = _order(run, min(PRESSES, _turns(earlier) // TURNS + 1))
         try:
-            address.put(ADDRESS, sweeps().start(_order(run), visitor.of_session(), "repeats").id)
+            address.put(ADDRESS, sweeps().start(order, visitor.of_session(), "repeats", known).id)
         except (SpecdecError, Busy) as error:
             return str(error)
     return None
@@ -64,6 +97,7 @@ def controls(run: Run, refused: str | None) -> None:
     """The button that starts repeats, and their progress; `refused`: what `begin` said."""
     found, refusal = job(run), why_not(run.request)
     busy = found is not None and found.active
+    turns = _turns(found)
 
     @fragment(run_every=0.5 if busy else None)
     def progress() -> None:
@@ -78,12 +112,13 @@ def controls(run: Run, refused: str | None) -> None:
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            f"Repeat {TURNS} times",
+            f"Repeat {TURNS - turns % TURNS} more times" if turns else f"Repeat {TURNS} times",
             icon=":material/replay:",
             key=State.repeat.key,
-            disabled=busy or refusal is not None,
+            disabled=busy or refusal is not None or turns >= PRESSES * TURNS,
             help="Runs all lanes again, in turns, without recording, to give the speedup a spread. "
-            f"{LEAST_CASES} turns are needed at least to tell two lanes apart.",
+            f"{LEAST_CASES} turns are needed at least to tell two lanes apart. Pressed again, it adds to them, up to "
+            f"{PRESSES * TURNS}.",
         )
         if found is not None and busy and found.owner == visitor.of_session():
             st.button(
@@ -129,11 +164,26 @@ def advice(run: Run) -> None:
     )
 
 
-def _order(run: Run) -> Order:
+def _order(run: Run, presses: int) -> Order:
+    """The repeats of so many presses of the button, all of the same prompt."""
     request = run.request
     system = request.system if run.templated else ""
-    case = Case("comparison", "prompt", request.prompt, chat=run.templated, system=system)
-    return Order((case,), request.lanes, request.labels, TURNS, request.choice)
+    case = Case("comparison", _name(0), request.prompt, chat=run.templated, system=system)
+    cases = tuple(replace(case, name=_name(press)) for press in range(presses))
+    return Order(cases, request.lanes, request.labels, TURNS, request.choice)
+
+
+def _name(press: int) -> str:
+    """The case of a press of the button; no two cases of a sweep have one name."""
+    return f"prompt {press + 1}" if press else "prompt"
+
+
+def _turns(found: Sweep | None) -> int:
+    """How many turns are measured in every lane."""
+    if found is None:
+        return 0
+    lanes = len(found.order.lanes)
+    return len(complete_turns(found.rows, lanes)) // lanes
 
 
 def _same(found: Sweep, run: Run) -> bool:

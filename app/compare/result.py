@@ -8,12 +8,12 @@ from statistics import geometric_mean
 import streamlit as st
 
 from app import services
+from app.choosing import current, usual
 from app.decoding.run import Run
 from app.running.flow import Flow
-from app.running.headline import MEASURED
 from app.running.why import Why
 from app.running.why import html as html_of_why
-from app.text import plain
+from app.text import count, plain
 from app.ui import presenter, quirks, tables
 from app.ui.state import State
 from specdec_core.analysis.diagnosis import why
@@ -24,7 +24,7 @@ from specdec_core.record.trace import Trace
 
 from . import partings, repeats, take_along
 from .table import html, megabytes, table
-from .timing import speedups
+from .timing import speeds, speedups
 
 # A tab is empty until it has been drawn: were the page shorter than the window then, it would jump to its top.
 STYLE = "<style>.st-key-tab > div > :--tab { min-height: calc(100vh - 6rem); }</style>"
@@ -34,8 +34,9 @@ def show(run: Flow) -> None:
     """The tabs that the link leaves; those after the first need a finished run with its plain lane."""
     shown, active = run.shown, run.active
     assert shown is not None
+    origin = repeats.origin(shown)
     if presenter.presenting():
-        run.play()
+        run.play(note=origin)
         return
     further = {
         name: draw
@@ -58,7 +59,7 @@ def show(run: Flow) -> None:
     ready = bool(traces) and 0 in numbers
     with tabs["Race"]:
         if tabs["Race"].open:
-            run.play()
+            run.play(note=origin)
             if ready and presenter.shows("why"):
                 verdicts(shown, traces, numbers)
                 partings.draw(shown, traces, numbers)
@@ -86,7 +87,12 @@ def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
             words += " Its drafting is off the clock, so this is a bound, not a speedup."
         found_of.append(Why(number, words, found))
     st.html(html_of_why(found_of))
-    st.caption(MEASURED)
+    st.caption(_measured(shown))
+
+
+def _measured(shown: Run) -> str:
+    """The caption of figures of the race itself."""
+    return f"measured · {repeats.origin(shown)}"
 
 
 def _why_unknown(trace: Trace) -> str:
@@ -116,8 +122,12 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     titles = [shown.request.labels[number].partition(" · ")[2] for number in numbers]
     rows = table(traces, lanes, measured, lines, numbers)
     st.html(html(rows, titles, numbers))
-    repeated = "; speeds and times of the repeats" if measured else ""
-    st.caption(f"{MEASURED}{repeated}. Memory is computed, and a row that is proved says so.")
+    turns = len(speeds(measured, 0))
+    repeated = f"speeds and times: the mean of {count(turns, 'repeat')}, without the first run"
+    when = repeated if turns else "this run"
+    st.caption(f"measured · this machine, {when}. Memory is computed, and a row that is proved says so.")
+    if noise := repeats.noise(measured):
+        st.caption(f":material/warning: {plain(noise)}")
     repeats.controls(shown, refused)
     repeats.advice(shown)
     with st.expander("What the rows mean", icon=":material/menu_book:"):
@@ -162,22 +172,29 @@ def _charts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None
     with st.grid(2, min_column_width=420, gap="medium"):
         for chart in draws:
             with st.container():
-                draw(chart(traces, labels, MEASURED), chart.__name__)
+                draw(chart(traces, labels, _measured(shown)), chart.__name__)
     # as wide as the page: one row per lane
-    draw(charts.difference_strip(traces, labels, MEASURED), "difference_strip")
+    draw(charts.difference_strip(traces, labels, _measured(shown)), "difference_strip")
 
 
 def _prompts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     from . import sweep_view
 
-    request = shown.request
-    sweep_view.show(request.lanes, request.labels, request.choice, shown.templated, request.system)
+    request, lanes = shown.request, shown.request.lanes
+    if shown.templated:
+        models = request.choice.target or usual.TINY
+        lanes = tuple(
+            lane.but(repetition_penalty=current.penalty_of_many(lane, models, request.prompt))
+            for lane in lanes
+        )
+    sweep_view.show(lanes, request.labels, request.choice, shown.templated, request.system)
 
 
 def _what_if(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     from . import whatif_view
 
-    whatif_view.show(traces, [shown.request.short[number] for number in numbers])
+    labels = [shown.request.short[number] for number in numbers]
+    whatif_view.show(traces, labels, repeats.rows(shown), numbers)
 
 
 def _take_along(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:

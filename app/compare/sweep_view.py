@@ -159,11 +159,17 @@ def _form(
             st.caption(
                 f"{count(len(cases), 'prompt')} × {count(len(lanes), 'lane')} × {count(repeats, 'repeat')} = "
                 f"{count(order.cells, 'cell')}, up to {count(lanes[0].max_new_tokens, 'token')} each"
+                f"{_penalty(lanes[0].repetition_penalty)}"
                 if cases
                 else "Choose at least one kind of text, or bring a file."
             )
         if said := refusal or refused:
             st.error(plain(said), icon=":material/error:")
+
+
+def _penalty(given: float | None) -> str:
+    """The repetition penalty of all lanes, at the end of a caption; empty where there is none."""
+    return "" if given in (None, 1) else f", with a repetition penalty of {given:g}"
 
 
 def _range(number: links.Number) -> dict[str, Any]:
@@ -321,6 +327,8 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
         if measure == "alpha"
         else "medians over prompts and their repeats"
     )
+    shared = about.get("lanes")
+    origin[-1] += _penalty(shared[0].get("repetition_penalty") if isinstance(shared, list) else None)
     draw(comparison_matrix(table, measure, " · ".join(filter(None, origin))), "sweep_matrix")
     if measure == "speedup" and any(noisy(line) for line in table.to_dict("records")):
         st.caption(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import islice
@@ -23,7 +23,7 @@ from app.decoding.line import Left, Line
 from app.records.database import Unavailable
 from specdec_core.errors import SettingsError
 from specdec_core.sweep.lanes import complete
-from specdec_core.sweep.measured import complete_turns
+from specdec_core.sweep.measured import Measured, complete_turns
 from specdec_core.sweep.run import Progress
 
 from .sweep import Order, Sweep
@@ -59,8 +59,8 @@ class Sweeps:
         self._jobs: Jobs[Sweep] = Jobs(keep)
         self._lock = threading.Lock()
 
-    def start(self, order: Order, owner: str, kind: str = "prompts") -> Sweep:
-        """Start a sweep; the owner's earlier one of this kind ends.
+    def start(self, order: Order, owner: str, kind: str = "prompts", known: Sequence[Measured] = ()) -> Sweep:
+        """Start a sweep; the owner's earlier one of this kind ends. `known` cells of it are not measured again.
 
         Raises:
             SpecdecError: one sentence, if it is too large or has no prompt.
@@ -75,7 +75,7 @@ class Sweeps:
                 f"This sweep would have {order.cells:,} cells; at most {MAX_CELLS:,} are measured. Take fewer prompts, "
                 "lanes or repeats."
             )
-        job = Sweep(owner=owner, order=order, kind=kind)
+        job = Sweep(owner=owner, order=order, kind=kind, rows=complete_turns(known, len(order.lanes)))
         for other in self._jobs.all():
             if (other.owner, other.kind) == (owner, kind):
                 other.cancel()

@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
-from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from app.metrics.distance import distance
@@ -26,7 +25,7 @@ from specdec_core.settings import Settings
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import LEAST_TOKENS, beyond, wilson
 
-from .timing import Timing, speedups, timing
+from .timing import Timing, speedup, speedups, timing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,7 +209,7 @@ def _speedup(
     if number == 0:
         return Cell("1×", {"value": 1.0}, "the baseline")
     once, found = measured_speedup(plain.stats, trace.stats), speedups(repeats, number)
-    shown = geometric_mean(found) if found else once
+    shown = speedup(plain, trace, repeats, number)
     if shown is None:
         return Cell(NOTHING, None, f"fewer than {LEAST_TOKENS} tokens in a lane")
     value: dict[str, Any] = {"value": shown, "repeats": len(found) or 1, "race": once}

@@ -11,7 +11,7 @@ from app import services
 from app.decoding.api import Family
 from app.decoding.run import Run
 from app.export import button
-from app.text import plain
+from app.text import count, plain
 from specdec_core.analysis.advice import ineligible
 from specdec_core.analysis.memory import Line
 from specdec_core.chat import Chat
@@ -27,6 +27,7 @@ from specdec_core.sweep.totals import csv_of, to_csv
 
 from . import repeats
 from .table import frame, table, to_json
+from .timing import speeds
 
 
 def show(
@@ -35,7 +36,8 @@ def show(
     """Downloads on top, settings below."""
     labels = [run.request.labels[number] for number in numbers]
     lanes = [run.request.lanes[number] for number in numbers]
-    rows = table(traces, lanes, repeats.rows(run), ledgers, numbers)
+    again = repeats.rows(run)
+    rows = table(traces, lanes, again, ledgers, numbers)
     st.markdown("**The table**")
     with st.container(horizontal=True):
         _download("CSV", "csv", "text/csv", run, lambda: csv_of(frame(rows, labels)))
@@ -46,7 +48,7 @@ def show(
             run,
             lambda: to_json(rows, labels, _about(run, traces), ledgers),
         )
-        if again := repeats.rows(run):
+        if again:
             _download("Repeats (CSV)", "repeats.csv", "text/csv", run, lambda: to_csv(again))
     st.markdown("**The race, and each lane's trace**")
     with st.container(horizontal=True):
@@ -58,6 +60,8 @@ def show(
                 icon=":material/data_object:",
                 help="The complete record of this lane. It replays without a model.",
             )
+    if turns := len(speeds(again, 0)):
+        st.caption(f"All of the first run; the table above has the mean of {count(turns, 'repeat')}.")
     st.markdown("**A lane's settings in other programs**")
     options = list(range(len(numbers)))
     best, out = repeats.recommendation(run), ineligible(run.request.lanes)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean
 from typing import Any
 
+from app.metrics.numbers import measured_speedup
 from specdec_core.record.trace import Trace
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import LEAST_TOKENS
@@ -44,7 +45,7 @@ def timing(trace: Trace, repeats: Sequence[Measured], lane: int) -> Timing:
     rows, stats = [turn[lane] for turn in turns(repeats, lane)], trace.stats
     if not rows:
         return _plainly(trace, stats.tokens_per_second, stats.draft_s, stats.verify_s, stats.other_s)
-    speed = geometric_mean([row.tokens / row.seconds for row in rows])
+    speed = geometric_mean(speeds(repeats, lane))
     draft, verify, other = (
         fmean(getattr(row, name) for row in rows) for name in ("draft_s", "verify_s", "other_s")
     )
@@ -69,9 +70,20 @@ def turns(repeats: Sequence[Measured], lane: int) -> list[dict[int, Measured]]:
     return [turn for turn in found.values() if 0 in turn and lane in turn]
 
 
+def speeds(repeats: Sequence[Measured], lane: int) -> list[float]:
+    """A lane's tokens per second in each of these turns."""
+    return [turn[lane].tokens / turn[lane].seconds for turn in turns(repeats, lane)]
+
+
 def speedups(repeats: Sequence[Measured], lane: int) -> list[float]:
     """A lane's speedup in each of these turns."""
     return [
         (turn[lane].tokens / turn[lane].seconds) / (turn[0].tokens / turn[0].seconds)
         for turn in turns(repeats, lane)
     ]
+
+
+def speedup(plain: Trace, trace: Trace, repeats: Sequence[Measured], lane: int) -> float | None:
+    """A lane's speedup: the geometric mean of its repeats, without any that of the race; None if too few tokens."""
+    found = speedups(repeats, lane)
+    return geometric_mean(found) if found else measured_speedup(plain.stats, trace.stats)

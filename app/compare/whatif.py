@@ -22,6 +22,9 @@ from specdec_core.machines.profiles import Profile, Recorded, shipped
 from specdec_core.machines.roofline import Modelled
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
+from specdec_core.sweep.measured import Measured
+
+from .timing import timing
 
 KEYS = ("wp", "wb", "wc", "wt", "wd")  # this view's address keys
 SIZES = ("wt", "wd")
@@ -186,19 +189,26 @@ def sentences(
     return said
 
 
-def same_machine(plain: Trace | None, profile: Profile, costs: Costs) -> str | None:
-    """Why the two speedups differ although the profile is of the run's machine and model; None otherwise."""
+def same_machine(
+    plain: Trace | None, profile: Profile, costs: Costs, repeats: Sequence[Measured] = ()
+) -> str | None:
+    """Why the two speedups differ although the profile is of the run's machine and model; None otherwise.
+
+    `repeats` of the run take its place, as in the measured speedups.
+    """
     if plain is None or not isinstance(profile, Recorded) or costs.batch > 1:
         return None
     header, stats = plain.header, plain.stats
     alike = (header.machine, header.target.name) == (profile.machine, profile.target.name)
     if not alike or not stats.target_passes:
         return None
-    there, here = costs.target(1), stats.verify_s / stats.target_passes
+    times = timing(plain, repeats, 0)
+    there, here = costs.target(1), times.verify_s / stats.target_passes
     return (
         f"Both clocks are of {profile.machine}, at different moments: a plain pass takes {1e3 * there:.1f} ms in the "
         f"profile, the quietest of {profile.measurements} measurements of {profile.date[:10]}, "
-        f"and took {1e3 * here:.1f} ms in this run of {header.created[:10]}, {here / there:.2f} times as long; "
+        f"and took {1e3 * here:.1f} ms in {f'the {times.source}' if times.repeats else 'this run'} of "
+        f"{header.created[:10]}, {here / there:.2f} times as long; "
         "what a round spends outside of models is on the run's clock only."
     )
 

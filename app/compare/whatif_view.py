@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from app.metrics import numbers
-from app.text import plain
+from app.text import count, plain
 from app.ui import tables
 from app.ui.fragment import fragment
 from app.ui.glossary import define
@@ -19,15 +18,26 @@ from specdec_core.machines.costs import Costs
 from specdec_core.machines.profiles import Profile
 from specdec_core.record.repeats import sentences
 from specdec_core.record.trace import Trace
+from specdec_core.sweep.measured import Measured
 
 from . import whatif as core
+from .timing import speeds, speedup
 
 OWN = " Choose a published model's size or type your own, such as 14B or 360M."
 
 
 @fragment
-def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
-    """The view of a comparison's lanes; plain decoding among them is the measured baseline."""
+def show(
+    traces: Sequence[Trace],
+    labels: Sequence[str],
+    repeats: Sequence[Measured] = (),
+    numbers: Sequence[int] = (),
+) -> None:
+    """The view of a comparison's lanes; plain decoding among them is the measured baseline.
+
+    Args:
+        repeats, numbers: as in `table`; measured speedups are those of the repeats where there are any.
+    """
     known, bad = core.profiles()
     for problem in bad:
         st.warning(plain(problem), icon=":material/broken_image:")
@@ -66,9 +76,9 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
     computed = [one if isinstance(one, WhatIf) else None for one in results]
     names = [labels[lane] for lane in lanes]
     plain_lane = next((one for one in traces if one.header.settings.get("proposer") == "none"), None)
+    numbers = numbers or range(len(traces))
     measured = [
-        numbers.measured_speedup(plain_lane.stats, traces[lane].stats) if plain_lane else None
-        for lane in lanes
+        speedup(plain_lane, traces[lane], repeats, numbers[lane]) if plain_lane else None for lane in lanes
     ]
     shown = [(name, once, one) for name, once, one in zip(names, measured, computed, strict=True) if one]
     words = core.sentences(
@@ -76,14 +86,18 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
     )  # fmt: skip
     if words:
         st.markdown(f"**{plain(words[0])}** " + plain(" ".join(words[1:])))
-    if why_apart := core.same_machine(plain_lane, profile, costs):
+    if why_apart := core.same_machine(plain_lane, profile, costs, repeats):
         st.caption(f":material/schedule: {plain(why_apart)}")
-    for repeats in sentences({name: traces[lane].loops() for name, lane in zip(names, lanes, strict=True)}):
-        st.caption(f":material/repeat: {plain(repeats)}")
+    for looping in sentences({name: traces[lane].loops() for name, lane in zip(names, lanes, strict=True)}):
+        st.caption(f":material/repeat: {plain(looping)}")
     for name, result in zip(names, results, strict=True):
         if isinstance(result, str):
             st.caption(f":material/block: {plain(name)}: {plain(result)}")
-    _charts(names, lanes, measured, computed, costs, profile, traces[lanes[0]])
+    header = traces[lanes[0]].header
+    here = [header.machine, header.created[:10]]
+    if turns := len(speeds(repeats, 0)):
+        here.append(f"mean of {count(turns, 'repeat')}")
+    _charts(names, lanes, measured, computed, costs, profile, ", ".join(here))
     _table(shown)
     _assumptions(profile, [one for one in computed if one])
 
@@ -95,12 +109,11 @@ def _charts(
     computed: Sequence[WhatIf | None],
     costs: Costs,
     profile: Profile,
-    first: Trace,
+    here: str,
 ) -> None:
     from app.charts import batches, whatif
     from app.charts.draw import draw
 
-    here = f"{first.header.machine}, {first.header.created[:10]}"
     with st.grid(2, min_column_width=380, gap="medium"):
         with st.container():
             draw(whatif.clocks(names, measured, computed, here), "whatif-clocks")

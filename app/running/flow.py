@@ -127,9 +127,9 @@ class Flow:
         elif "run" in st.query_params:
             let_go(otherwise)
 
-    def play(self, example: results.Shown | None = None) -> None:
-        """The player, with the run or else a recorded example."""
-        stage(self.shown, self.active, self.kept, example)
+    def play(self, example: results.Shown | None = None, note: str = HERE["provenance_note"]) -> None:
+        """The player, with the run or else a recorded example; `note`: where and when the run was measured."""
+        stage(self.shown, self.active, self.kept, example, note)
 
     @property
     def result(self) -> Run | None:
@@ -140,7 +140,11 @@ class Flow:
 
 @fragment
 def stage(
-    shown: Run | None, active: bool, kept: Entry | None = None, example: results.Shown | None = None
+    shown: Run | None,
+    active: bool,
+    kept: Entry | None = None,
+    example: results.Shown | None = None,
+    note: str = HERE["provenance_note"],
 ) -> None:
     """The player with a run of this server, else one from the library, else a recorded example.
 
@@ -167,7 +171,7 @@ def stage(
             {"label": shown.request.short[lane], "url": shown.trace_path(lane)} for lane in sorted(shown.ends)
         ]
         of = f"{shown.id}.{turn}" if run == shown.id else shown.id
-        draw(of, mode="replay", traces=traces, present=present, **HERE)
+        draw(of, mode="replay", traces=traces, present=present, provenance="measured", provenance_note=note)
     elif kept is not None:
         draw(
             kept.key,

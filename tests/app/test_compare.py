@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from statistics import geometric_mean
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.choosing import presets
 from app.compare.table import frame, html, table, to_json
+from app.compare.timing import speedups
 from app.decoding.run import Request
 from app.decoding.runs import Runs
 from app.lanes import lane as core
@@ -26,6 +28,8 @@ from app.lanes.lane import Lane, decode, encode, from_address, to_address
 from app.lanes.naming import labels, names
 from app.metrics.differences import differences
 from app.metrics.distance import distance
+from app.metrics.numbers import measured_speedup
+from app.records import visitor
 from app.ui import presenter
 from specdec_core import race
 from specdec_core.analysis.memory import ledger
@@ -487,10 +491,11 @@ def test_the_table_on_the_page_shows_the_run_s_figures(fresh: Runs) -> None:
 def test_repeats_bring_a_spread_and_advice(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     from app.compare import sweeps
 
+    monkeypatch.setattr(visitor, "of_session", lambda: "anna")
     sweeps.sweeps.cache_clear()
     at = raced_page(opened(tokens="24", tab="Table"), fresh)
     press(at, "repeat")
-    job = sweeps.sweeps().get(param(at, "repeats"), "")
+    job = sweeps.sweeps().get(param(at, "repeats"), "anna")
     assert job is not None
     assert job.wait(60)
     at.run()
@@ -499,9 +504,60 @@ def test_repeats_bring_a_spread_and_advice(fresh: Runs, monkeypatch: pytest.Monk
     shown = next(element.proto.body for element in at.get("html") if "sd-table" in element.proto.body)
     assert "mean of 7 repeats: lowest" in shown
     assert "nothing about other prompts" in words(at).replace("\\", "")
+    assert "the mean of 7 repeats, without the first run" in words(at)
+    first, mean = (
+        measured_speedup(*(fresh.get(param(at, "run")).traces[lane].stats for lane in (0, 1))),  # type: ignore[union-attr]
+        geometric_mean(speedups(job.rows, 1)),
+    )
+    for tab in ("Race", "Charts", "Take along", "What if"):
+        again = opened(tokens="24", tab=tab, run=param(at, "run"))
+        again.query_params["repeats"] = job.id
+        again.run()
+        assert not again.exception
+        if tab == "What if":
+            shown = json.loads(again.get("plotly_chart")[0].proto.spec)["data"][0]
+            assert "mean of 7 repeats" in shown["name"] and shown["x"][0] == pytest.approx(mean) != first
+        else:
+            assert "first run; the " in words(again) and "has the mean of 7 repeats" in words(again), tab
+            assert "machine, this run" not in "".join(note.value for note in again.caption), tab
     press(at, "go")  # another run: the repeats were not of it
     assert "repeats" not in at.query_params
     finish(at, fresh)
+    sweeps.sweeps.cache_clear()
+
+
+def test_repeats_pressed_again_add_to_those_before(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: seven repeats that are thrown away for others; more than the most; a stopped press that is lost."""
+    from app.compare import repeats, sweeps
+
+    monkeypatch.setattr(repeats, "TURNS", 2)
+    monkeypatch.setattr(repeats, "PRESSES", 2)
+    sweeps.sweeps.cache_clear()
+    at = raced_page(opened(tokens="24", tab="Table"), fresh)
+    assert at.button(key="repeat").label == "Repeat 2 times"
+    jobs: list[Any] = []
+    for again, turns in (("Repeat 2 more times", 2), ("Repeat 1 more times", 3), ("Repeat 2 more times", 4)):
+        press(at, "repeat")
+        job = sweeps.sweeps().get(param(at, "repeats"), "")
+        assert job is not None and job.wait(60)
+        if turns == 3:  # stopped in its second turn
+            job.rows, job.state = job.rows[:-2], "stopped"
+        at.run()
+        assert not at.exception
+        assert at.button(key="repeat").label == again
+        assert at.button(key="repeat").disabled == (turns == 4)
+        shown = next(element.proto.body for element in at.get("html") if "sd-table" in element.proto.body)
+        assert f"mean of {turns} repeats: lowest" in shown
+        assert all(row in job.rows for before in jobs[-1:] for row in before.rows[: 3 * (turns - 1)])
+        jobs.append(job)
+    run = fresh.get(param(at, "run"))
+    assert run is not None
+    monkeypatch.setattr("streamlit.query_params", {"repeats": jobs[-1].id})
+    found = repeats.rows(run)
+    assert sorted((row.repeat, row.lane) for row in found) == [
+        (turn, lane) for turn in range(4) for lane in range(3)
+    ]
+    assert {row.name for row in found} == {"prompt"}
     sweeps.sweeps.cache_clear()
 
 

@@ -10,6 +10,7 @@ from statistics import geometric_mean
 import pytest
 
 from app.compare.partings import none_alone
+from app.compare.repeats import noise
 from app.compare.table import STYLE, frame, table
 from app.compare.table import html as as_html
 from app.compare.take_along import checked
@@ -84,6 +85,20 @@ def test_after_repeats_every_time_in_the_table_is_theirs(traces: list[Trace]) ->
     )
     assert rows["draft_s"][0].value == 0.0 and rows["other_s"][0].value == pytest.approx(17 / 6)
     assert rows["tokens_per_second"][1].note == "3 repeats" and "in the race" not in rows["speedup"][1].note
+
+
+def test_a_machine_that_was_not_quiet_is_named() -> None:
+    """Plain decoding at 41 to 70 tokens/s within one session. Catches: a speedup's spread without its reason."""
+
+    def cells(*seconds: float) -> list[Measured]:
+        return [
+            Measured("own", "prompt", 0, "x", turn, tokens=40, seconds=each)
+            for turn, each in enumerate(seconds)
+        ]
+
+    said = noise(cells(40 / 70.4, 40 / 41.2, 40 / 60))
+    assert said is not None and "plain decoding ran at 41 to 70 tokens/s over these repeats." in said
+    assert noise(cells(1.0, 1.5, 1.2)) is None and noise(cells(1.0)) is None and noise([]) is None
 
 
 def test_table_and_advice_name_the_same_figures() -> None:

@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from app import config as policy
 from app import services
 from app.choosing import presets, usual
+from app.compare import sweeps
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice, Shelf
 from app.decoding.runs import Runs
@@ -190,6 +191,42 @@ def test_an_empty_penalty_is_the_usual_one_and_one_is_none(shelf: Shelf) -> None
     tiny = page(model="bundled", tokens="8")
     assert tiny.number_input(key="repetition_penalty").placeholder == "none"
     assert finished(tiny).request.lanes[0].repetition_penalty is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "raced", "swept"),
+    [
+        ({}, 1.2, 1.05),  # the example's kind has a usual penalty of its own
+        ({"prompt": "Where am I?"}, 1.05, 1.05),
+        ({"repetition_penalty": "1.2"}, 1.2, 1.2),  # the visitor's own, though it is the usual one
+        ({"repetition_penalty": "1.5"}, 1.5, 1.5),
+        ({"generation": "false"}, 1, 1),
+    ],
+)
+def test_a_sweep_s_penalty_does_not_depend_on_the_prompt_in_the_box(
+    shelf: Shelf, asked: dict[str, str], raced: float, swept: float
+) -> None:
+    """Catches: one upload that is measured under 1.05 or 1.0, as an own prompt or an example was raced before it."""
+    sweeps.sweeps.cache_clear()
+    shelf.get(REAL)
+    at = AppTest.from_file(MAIN, default_timeout=60)
+    at.switch_page("app_pages/compare.py")
+    for key, value in {"tokens": "8", "tab": "Prompts", **asked}.items():
+        at.query_params[key] = value
+    at.run()
+    run = finished(at)
+    at.run()
+    assert run.templated and {lane.repetition_penalty for lane in run.request.lanes} == {raced}
+    words = "" if swept == 1 else f", with a repetition penalty of {swept:g}"
+    assert any(note.value.endswith(f"up to 8 tokens each{words}") for note in at.caption)
+    at.button(key="sweep_start").click().run()
+    assert not at.exception
+    job = sweeps.sweeps().get(param(at, "sweep"), visitor.of_session())
+    assert job is not None and {lane.repetition_penalty for lane in job.order.lanes} == {swept}
+    assert job.wait(60)
+    at.run()
+    assert swept == 1 or any(f"their repeats{words}" in note.value for note in at.caption)
+    sweeps.sweeps.cache_clear()
 
 
 def test_a_link_can_ask_for_the_tiny_models(shelf: Shelf) -> None:
