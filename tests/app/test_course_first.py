@@ -367,11 +367,32 @@ def test_the_wait_is_drawn_to_scale() -> None:
         first_word_picture.Lane("b", 1.0, (0.5, 1.0)),
     ]
     html = first_word_picture.lanes(lanes, WORDS)
-    assert re.findall(r"class='reading' style='left:0;width:([\d.]+)%'", html) == ["25.000", "25.000"]
-    assert re.findall(r"class='rest' style='left:([\d.]+)%;width:([\d.]+)%'", html) == [
+    assert re.findall(r"class='reading apart' style='left:0.000%;width:([\d.]+)%'", html) == ["25.000", "25.000"]
+    assert re.findall(r"class='rest apart' style='left:([\d.]+)%;width:([\d.]+)%'", html) == [
         ("50.000", "25.000"), ("75.000", "25.000"), ("37.500", "12.500"),
     ]  # fmt: skip
     assert "first word after 2 s" in html and "first word after 1.5 s" in html
+    assert re.findall(r"<li class='(\w+)'>", html) == ["reading", "round", "rest"]
+
+
+def test_a_modelled_wait_shows_its_passes_and_whose_reading_it_is() -> None:
+    given = "apple-m1-max", 16384, 64
+    lanes = [
+        first_word_picture._modelled(*given, alpha, gamma, name)
+        for name, alpha, gamma in (("a", 0.0, 0), ("b", 0.8, 4))
+    ]
+    found = first_word.answer(*given, 0.8, 4)
+    html = first_word_picture.lanes(lanes, WORDS)
+    pieces = re.findall(r"<i class='([\w ]+)' style='left:([\d.]+)%;width:([\d.]+)%'", html)
+    # The draft's reading is not one of the rounds.
+    draft = [(float(left), float(width)) for kind, left, width in pieces if kind == "draft apart"]
+    assert draft == [
+        pytest.approx([1e2 * found.prompt_s / found.seconds, 1e2 * found.draft_s / found.seconds], abs=1e-3)
+    ]
+    # 63 passes of less than a pixel each: no lines between them, which would hide all of them.
+    assert [kind for kind, _, _ in pieces].count("rest") >= 63 and "rest apart" not in html
+    # The pass over the prompt yields the first word, so there is no first round to explain.
+    assert re.findall(r"<li class='(\w+)'>", html) == ["reading", "draft", "rest"]
 
 
 # --- the page ------------------------------------------------------------------------------------------------------

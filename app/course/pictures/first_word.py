@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 
 import streamlit as st
@@ -51,13 +52,21 @@ class With(Strict):
         return self
 
 
+APART = 0.005  # of the width: narrower rounds would vanish into the lines between them, so there are none
+
+
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Seconds of one lane: reading the prompt, the ends of its rounds after that."""
+    """Seconds of one lane: reading the prompt, the ends of its rounds after that.
+
+    The first round ends with the first token: at 0 if the pass over the prompt yields it. `draft_s` is how long the
+    draft then reads the prompt before the other rounds.
+    """
 
     name: str
     prompt_s: float
     rounds_s: tuple[float, ...]
+    draft_s: float = 0.0
 
     @property
     def first_s(self) -> float:
@@ -119,36 +128,49 @@ def _modelled(machine: str, prompt: int, tokens: int, alpha: float, gamma: int, 
     found = answer(machine, prompt, tokens, alpha, gamma)
     rounds = min(200, max(1, round(found.rest_s / found.round_s)))
     ends = (0.0, *(found.draft_s + found.rest_s * (at + 1) / rounds for at in range(rounds)))
-    return Lane(name, found.prompt_s, ends)
+    return Lane(name, found.prompt_s, ends, found.draft_s)
 
 
 def lanes(found: list[Lane], words: Words) -> str:
     """The lanes on one scale, each with the times of its first and its last token."""
     longest = max(lane.end_s for lane in found)
+    drawn = "".join(_lane(lane, longest, words) for lane in found)
+    there = {kind for lane in found for kind, start, end in _pieces(lane) if end > start}
     key = "".join(
         f"<li class='{kind}'>{escape(words(f'first-word.{kind}'))}</li>"
-        for kind in ("reading", "round", "rest")
+        for kind in ("reading", "round", "draft", "rest")
+        if kind in there
     )
-    drawn = "".join(_lane(lane, longest, words) for lane in found)
     return f"<section class='first-word'>{drawn}<ul>{key}</ul></section>"
 
 
+def _pieces(lane: Lane) -> list[tuple[str, float, float]]:
+    """What the lane's time goes to, in order: its kind, start and end in seconds."""
+    first = lane.first_s
+    ends = (first + lane.draft_s, *(lane.prompt_s + end for end in lane.rounds_s[1:]))
+    return [
+        ("reading", 0.0, lane.prompt_s),
+        ("round", lane.prompt_s, first),
+        ("draft", first, ends[0]),
+        *(("rest", start, end) for start, end in pairwise(ends)),
+    ]
+
+
 def _lane(lane: Lane, longest: float, words: Words) -> str:
-    starts = (0.0, *lane.rounds_s)
     pieces = "".join(
-        f"<i class='{'round' if not at else 'rest'}' style='left:{(lane.prompt_s + start) / longest:.3%};"
-        f"width:{(end - start) / longest:.3%}'></i>"
-        for at, (start, end) in enumerate(zip(starts, lane.rounds_s, strict=False))
+        f"<i class='{kind}{' apart' if (end - start) / longest >= APART else ''}' "
+        f"style='left:{start / longest:.3%};width:{(end - start) / longest:.3%}'></i>"
+        for kind, start, end in _pieces(lane)
+        if end > start
     )
     first = lane.first_s / longest
     side = "left" if first < 0.55 else "right"
     place = first if side == "left" else 1.0 - first
     done = words("first-word.done", time=_time(lane.end_s, words))
     word = words("first-word.first", time=_time(lane.first_s, words))
-    reading = f"<i class='reading' style='left:0;width:{lane.prompt_s / longest:.3%}'></i>"
     return (
         f"<div class='wait'><p><strong>{escape(lane.name)}</strong><span>{escape(done)}</span></p>"
-        f"<div class='axis' aria-hidden='true'>{reading}{pieces}</div>"
+        f"<div class='axis' aria-hidden='true'>{pieces}</div>"
         f"<p class='mark {side}' style='{side}:{place:.3%}'>{escape(word)}</p></div>"
     )
 
