@@ -33,6 +33,12 @@ class TraceError(SpecdecError):
     """A trace file is damaged, of another version, or larger than allowed."""
 
 
+def not_json(error: ValueError) -> str:
+    """What the parser's `error` says of a text, without subject and full stop: that it ends early, or is wrong."""
+    early = str(error).startswith("EOF")
+    return f"is not {'complete' if early else 'valid'} JSON: {error}"
+
+
 def sentence(error: ValidationError) -> str:
     """The first problem of a pydantic `error` as one sentence, ending with the number of further ones."""
     (_, first), *others = sentences(error)
@@ -44,6 +50,9 @@ def sentences(error: ValidationError) -> list[tuple[tuple[str | int, ...], str]]
     found = []
     for problem in error.errors(include_url=False, include_context=False):
         where = ".".join(str(part) for part in problem["loc"]) or "the input"
+        if problem["type"] == "missing":  # what was given is all that stands around it
+            found.append((problem["loc"], f"{where}: field required"))
+            continue
         try:
             given = repr(problem.get("input"))
         except RecursionError:
