@@ -85,14 +85,7 @@ def import_(
             data = _timeline(data, proposer, temperature or 0.0, rule)
         else:
             _no_use({"--proposer": proposer, "--temperature": temperature, "--rule": rule, "--since": since})
-        traces = _checked(data, file)
-        if output is not None:
-            write(traces[0].to_json() if len(traces) == 1 else race_json(traces), output)
-        if page is not None:
-            from specdec_core.record.show import show
-
-            show(traces, path=page)
-            err.print(Text(f"wrote {page} ({page.stat().st_size:,} bytes)"))
+        _write(_checked(data, file), output, page)
 
 
 def _no_use(options: dict[str, object]) -> None:
@@ -112,6 +105,17 @@ def _print_schema(output: str | None) -> None:
         out.print(text, markup=False)
         return
     write(text, output, "schema")
+
+
+def _write(traces: list[Trace], output: str | None, page: Path | None) -> None:
+    """The completed traces, and a page that plays them, where they were asked for."""
+    if output is not None:
+        write(traces[0].to_json() if len(traces) == 1 else race_json(traces), output)
+    if page is not None:
+        from specdec_core.record.show import show
+
+        show(traces, path=page)
+        err.print(Text(f"wrote {page} ({page.stat().st_size:,} bytes)"))
 
 
 def _keep(found: Acceptance, output: str | None, page: Path | None) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from specdec_core.chat import Chat, Prompt
 from specdec_core.errors import ModelError, SettingsError
@@ -24,6 +25,9 @@ from specdec_core.settings import Settings
 from .check import check
 from .prompt import check_window, read_prompt
 from .text import names_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Ask = Callable[[str], str]
 
@@ -154,12 +158,32 @@ class Plan:
         )
 
     def hold(self, proposal: Proposal) -> None:
-        """Check a proposal against the contract; a violation is a bug in the proposer, not a user error."""
+        """Check a proposal against the contract; a violation is a bug in the proposer, not a user error, unless a model
+        gave it numbers that are not finite."""
+        if proposal.q is not None:
+            self.hold_q(proposal.q, len(proposal.tree))
         tree = proposal.read
         if len(tree) > self.proposer.max_nodes(self.settings):
             raise ValueError(f"'{self.settings.proposer}' proposed {len(tree)} nodes, more than it announced")
         if tree.tokens and not 0 <= min(tree.tokens) <= max(tree.tokens) < self.start_context.vocabulary:
             raise ValueError(f"'{self.settings.proposer}' proposed a token id outside the vocabulary")
+
+    def hold_q(self, q: Tensor, nodes: int) -> None:
+        """The same of its q, which has to be (nodes, V) and finite; one sum over it, whatever its size.
+
+        Raises:
+            ValueError: one sentence that names the proposer; a ModelError for the numbers, which may be its model's.
+        """
+        name, given, expected = self.settings.proposer, tuple(q.shape), (nodes, self.start_context.vocabulary)
+        if given != expected:
+            raise ValueError(
+                f"'{name}' proposed a q of shape {given}; expected {expected}: nodes × vocabulary"
+            )
+        if not math.isfinite(float(q.sum())):
+            raise ModelError(
+                f"The proposer '{name}' drew from a q with numbers that are not finite (NaN or infinite). If a model "
+                "drafts, load it with dtype float32 or take another one; else the proposer is at fault."
+            )
 
     def header(self) -> Header:
         """The trace's header."""
