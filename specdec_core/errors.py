@@ -38,6 +38,12 @@ def kind_of(given: object) -> str:
     return "None" if given is None else f"a value of type {type(given).__name__}"
 
 
+def not_json(error: ValueError) -> str:
+    """What the parser's `error` says of a text, without subject and full stop: that it ends early, or is wrong."""
+    early = str(error).startswith("EOF")
+    return f"is not {'complete' if early else 'valid'} JSON: {error}"
+
+
 def sentence(error: ValidationError) -> str:
     """The first problem of a pydantic `error` as one sentence, ending with the number of further ones."""
     (_, first), *others = sentences(error)
@@ -49,6 +55,9 @@ def sentences(error: ValidationError) -> list[tuple[tuple[str | int, ...], str]]
     found = []
     for problem in error.errors(include_url=False, include_context=False):
         where = ".".join(str(part) for part in problem["loc"]) or "the input"
+        if problem["type"] == "missing":  # what was given is all that stands around it
+            found.append((problem["loc"], f"{where}: field required"))
+            continue
         try:
             given = repr(problem.get("input"))
         except RecursionError:

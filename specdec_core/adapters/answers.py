@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic_core import from_json
 
-from specdec_core.errors import SettingsError, TraceError
+from specdec_core.errors import SettingsError, TraceError, not_json
 from specdec_core.record.schema import FORMAT, MAX_JSON_BYTES, UNTOLD, VERSION
 
 from .acceptance import Acceptance, by_position, counted, number
@@ -50,7 +50,7 @@ def parse(data: bytes) -> list[dict[str, Any]] | None:
         try:
             content = [from_json(line, allow_inf_nan=False) for line in lines]
         except ValueError as error:
-            raise TraceError(f"The file is not complete JSON: {error}.") from None
+            raise TraceError(f"The file {not_json(error)}.") from None
     found = content if isinstance(content, list) else [content]
     if not found or not all(isinstance(one, dict) for one in found):
         raise TraceError("The file has to hold a JSON object, or a list of them.")

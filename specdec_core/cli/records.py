@@ -57,8 +57,9 @@ def import_(
         ),
     ] = None,
     temperature: Annotated[
-        float, typer.Option("--temperature", "-t", help="Of a vLLM answer: the request's.")
-    ] = 0.0,
+        float | None,
+        typer.Option("--temperature", "-t", help="Of a vLLM answer: the request's; 0 if left out."),
+    ] = None,
     rule: Annotated[
         str | None, typer.Option(help="Of a vLLM answer above temperature 0: how guesses were judged.")
     ] = None,
@@ -81,15 +82,20 @@ def import_(
             if proposer is None:
                 _keep(found, output, page)
                 return
-            data = _timeline(data, proposer, temperature, rule)
-        traces = _checked(data, file)
-        if output is not None:
-            write(traces[0].to_json() if len(traces) == 1 else race_json(traces), output)
-        if page is not None:
-            from specdec_core.record.show import show
+            data = _timeline(data, proposer, temperature or 0.0, rule)
+        else:
+            _no_use({"--proposer": proposer, "--temperature": temperature, "--rule": rule, "--since": since})
+        _write(_checked(data, file), output, page)
 
-            show(traces, path=page)
-            err.print(Text(f"wrote {page} ({page.stat().st_size:,} bytes)"))
+
+def _no_use(options: dict[str, object]) -> None:
+    """Refuse options about what a server reported, where the file is a trace."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise SpecdecError(
+            f"{' and '.join(given)} can be given for what a server reported only; this file is a trace, which is "
+            "read as it stands. Leave the option out, or change the file."
+        )
 
 
 def _print_schema(output: str | None) -> None:
@@ -99,6 +105,17 @@ def _print_schema(output: str | None) -> None:
         out.print(text, markup=False)
         return
     write(text, output, "schema")
+
+
+def _write(traces: list[Trace], output: str | None, page: Path | None) -> None:
+    """The completed traces, and a page that plays them, where they were asked for."""
+    if output is not None:
+        write(traces[0].to_json() if len(traces) == 1 else race_json(traces), output)
+    if page is not None:
+        from specdec_core.record.show import show
+
+        show(traces, path=page)
+        err.print(Text(f"wrote {page} ({page.stat().st_size:,} bytes)"))
 
 
 def _keep(found: Acceptance, output: str | None, page: Path | None) -> None:
@@ -126,9 +143,14 @@ def _read(file: Path) -> bytes:
             raise TraceError(
                 f"'{file}' has {file.stat().st_size:,} bytes; at most {MAX_JSON_BYTES:,} are read."
             )
-        return file.read_bytes()
+        data = file.read_bytes()
     except OSError as error:
         raise TraceError(f"'{file}' cannot be read: {error.strerror or 'unknown error'}.") from None
+    if not data.strip():
+        raise TraceError(
+            f"'{file}' is empty; a trace, or an answer, a log or the metrics of a server is expected."
+        )
+    return data
 
 
 def _engines(data: bytes, since: Path | None) -> Acceptance | None:
@@ -137,7 +159,13 @@ def _engines(data: bytes, since: Path | None) -> Acceptance | None:
         return None
     found = answers.parse(data)
     if found is not None:
-        return answers.acceptance(found) if answers.likely(found) else None
+        if not answers.likely(found):
+            return None
+        if since is not None:
+            raise SpecdecError(
+                "--since takes the difference of two pages of /metrics, and this file is an answer."
+            )
+        return answers.acceptance(found)
     counts = logs.read(data.decode("utf-8", "replace"))
     if counts is None:
         if data.lstrip()[:1] in (b"{", b"["):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -151,11 +152,18 @@ class Plan:
         """Check a proposal against the contract; a violation is a bug in the proposer.
 
         Raises:
-            SpecdecError: one sentence, naming the proposer and what it has to return.
+            SpecdecError: one sentence, naming the proposer and what it has to return; a ModelError for numbers that are
+                not finite, which may be its model's.
         """
         name = self.settings.proposer
         if (wrong := breach(proposal, self.drafts, self.start_context.vocabulary)) is not None:
             raise SpecdecError(f"The proposer '{name}' {wrong}.")
+        # one sum over it, whatever its size
+        if proposal.q is not None and not math.isfinite(float(proposal.q.sum())):
+            raise ModelError(
+                f"The proposer '{name}' drew from a q with numbers that are not finite (NaN or infinite). If a model "
+                "drafts, load it with dtype float32 or take another one; else the proposer is at fault."
+            )
         tree, most = proposal.read, self.proposer.max_nodes(self.settings)
         if len(tree) > most:
             raise SpecdecError(

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import from_json, to_json
 
-from specdec_core.errors import TraceError, sentences
+from specdec_core.errors import TraceError, not_json, sentences
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
@@ -42,7 +42,7 @@ UNTOLD_TEXT = "⟨?⟩"  # drawn for a guess whose token is not told
 FOLLOWS = (
     {"depth", "source", "output", "stats", "index", "cache_before", "cache_after", "parent", "verdict"}
     | {f"{phase}_s" for phase in ("start", "draft", "verify", "judge", "commit")}
-    | {"draft_passes", "nodes"}
+    | {"draft_passes", "nodes", "offsets", "text"}
 )
 
 
@@ -65,7 +65,7 @@ def read(data: bytes) -> list[Trace]:
     try:
         content = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        raise ForeignError([f"The file is not complete JSON: {error}."]) from None
+        raise ForeignError([f"The file {not_json(error)}."]) from None
     lanes = content if isinstance(content, list) else [content]
     if not lanes:
         raise ForeignError(["The file is an empty list; expected a trace, or a list with one for each lane."])
@@ -326,4 +326,5 @@ def _read(row: dict[str, Any]) -> tuple[list[int], list[int]]:
 
 
 def _name(names: dict[str, Any], token: Any) -> Any:
-    return names.get(str(token), f"⟨{token}⟩")
+    text = names.get(str(token))
+    return text if isinstance(text, str) else f"⟨{token}⟩"  # the schema will name another kind of text

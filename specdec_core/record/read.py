@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic_core import from_json, to_json
 
-from specdec_core.errors import TraceError
+from specdec_core.errors import TraceError, not_json
 from specdec_core.settings import MAX_LANES
 
 from .schema import MAX_JSON_BYTES
@@ -30,7 +30,7 @@ def parse_traces(data: bytes) -> list[Trace]:
     try:
         content = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        raise TraceError(f"This is not a trace: the file is not complete JSON ({error}).") from None
+        raise TraceError(f"This is not a trace: the file {not_json(error)}.") from None
     if not 1 <= len(content) <= MAX_LANES:
         raise TraceError(f"A race has 1 to {MAX_LANES} lanes, and this file has {len(content)}.")
     lanes = [Trace.from_json(to_json(lane)) for lane in content]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from specdec_core.errors import TraceError, kind_of, sentence
+from specdec_core.errors import TraceError, kind_of, not_json, sentence
 
 from .schema import (
     FORMAT,
@@ -119,6 +119,11 @@ class Trace:
             raise TraceError(
                 "This is not a trace: its text contains half of a character (a lone surrogate)."
             ) from None
+        if isinstance(text, str) and _names_a_file(text):
+            raise TraceError(
+                f"This is not a trace: from_json takes the text of a record, not a path; read the file first, as with "
+                f"Path(…).read_bytes(), got '{text if len(text) <= 60 else text[:57] + '…'}'."
+            )
         if len(data) > MAX_JSON_BYTES:
             raise TraceError(
                 f"The trace has {len(data):,} bytes; at most {MAX_JSON_BYTES:,} are read. "
@@ -128,7 +133,10 @@ class Trace:
         try:
             trace = adapter().validate_json(data, strict=True)
         except ValidationError as error:
-            raise TraceError(f"This is not a valid trace: {sentence(error)}") from None
+            said = f"This is not a valid trace: {sentence(error)}"
+            if any(problem["type"] == "missing" for problem in error.errors(include_url=False)):
+                said += " If another program wrote it, 'specdec_core import FILE --output WHOLE' completes it first."
+            raise TraceError(said) from None
         check_shape(trace)
         return trace
 
@@ -164,12 +172,18 @@ def adapter() -> TypeAdapter[Trace]:
     return TypeAdapter(Trace)
 
 
+def _names_a_file(text: str) -> bool:
+    """Whether a text looks like a path where JSON was expected."""
+    one_line = len(text) < 1_000 and text.isprintable() and not text.lstrip().startswith(("{", "[", '"'))
+    return one_line and (text.endswith(".json") or "/" in text or "\\" in text)
+
+
 def _check_kind(data: bytes) -> None:
     """Name the common mistakes (not JSON, another version) before the schema's detailed messages."""
     try:
         content = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        raise TraceError(f"This is not a trace: the file is not complete JSON ({error}).") from None
+        raise TraceError(f"This is not a trace: its text {not_json(error)}.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise TraceError(f"This is not a trace: its 'format' is not '{FORMAT}'.")
     if content.get("version") != VERSION or isinstance(content["version"], bool):

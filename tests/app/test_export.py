@@ -445,7 +445,7 @@ def test_the_command_line_makes_a_page_of_files_and_of_a_race(traces: list[Trace
         (b"hello", "cannot be shown: This is not a trace"),
         (b"\xff\xfe", "cannot be shown"),
         (b'[{"format": "specdec-trace", "version": 7}]', "has version 7"),
-        (b"[" * 100_000, "is not complete JSON"),
+        (b"[" * 100_000, "is not valid JSON"),
         (b"[1, 2", "is not complete JSON"),
         (b"[3]", "its 'format' is not"),
         (b"[]", "1 to 8 lanes, and this file has 0"),

@@ -94,7 +94,7 @@ def many_nodes(content: dict[str, Any]) -> None:
 
 BROKEN: dict[str, tuple[Callable[[Trace], bytes], str]] = {
     "nothing": (lambda trace: b"", "not complete JSON"),
-    "a picture": (lambda trace: b"\x89PNG\r\n\x1a\n" + bytes(100), "not complete JSON"),
+    "a picture": (lambda trace: b"\x89PNG\r\n\x1a\n" + bytes(100), "not valid JSON"),
     "half": (lambda trace: trace.to_json().encode()[:-50], "not complete JSON"),
     "another thing": (lambda trace: b'{"format": "something"}', "its 'format' is not"),
     "a list": (lambda trace: b"[1, 2]", "its 'format' is not"),
@@ -104,7 +104,7 @@ BROKEN: dict[str, tuple[Callable[[Trace], bytes], str]] = {
     ),
     "not a number": (
         lambda trace: changed(trace, lambda content: content["stats"].update(draft_s=math.nan)),
-        "not complete JSON",
+        "not valid JSON",
     ),
     "a strange field": (
         lambda trace: changed(trace, lambda content: content.update(script="alert(1)")),

@@ -101,6 +101,54 @@ def test_a_mistake_is_explained(change: str, said: str, tmp_path: Path) -> None:
     assert any(said in problem for problem in caught.value.problems), caught.value.problems
 
 
+def test_one_mistake_is_one_sentence_of_what_the_file_holds() -> None:
+    """Catches: what was filled in shown as the file's, what follows from a mistake listed beside it."""
+    misspelt = "Round 1, comitted: unexpected keyword argument, got {'token': [4]}."
+    for change, expected in (
+        (
+            "rounds[1]['comitted'] = rounds[1].pop('committed')",
+            ["Round 1, committed: field required.", misspelt],
+        ),
+        ("t['texts']['1'] = 5", ["texts.1: input should be a valid string, got 5."]),
+        ("t['output'] = {'texts': [5]}", ["output.texts[0]: input should be a valid string, got 5."]),
+    ):
+        with pytest.raises(foreign.ForeignError) as caught:
+            foreign.read(json.dumps(broken(change)).encode())
+        assert caught.value.problems == expected
+
+
+def test_what_import_and_export_cannot_use_is_refused(tmp_path: Path) -> None:
+    """Catches: an option that is ignored, an empty file with advice about servers, a record to complete that nobody
+    says how to complete."""
+    theirs, empty, answer = tmp_path / "theirs.json", tmp_path / "empty.json", tmp_path / "answer.json"
+    theirs.write_text(json.dumps(least()))
+    empty.write_text(" \n")
+    answer.write_text('{"timings": {"draft_n": 4, "draft_n_accepted": 2}}')
+    page = str(tmp_path / "x.html")
+    for arguments, said in (
+        (
+            ["import", str(theirs), "--since", str(theirs)],
+            "--since can be given for what a server reported only",
+        ),
+        (
+            ["import", str(theirs), "--proposer", "eagle", "-t", "0"],
+            "--proposer and --temperature can be given",
+        ),
+        (
+            ["import", str(answer), "--since", str(answer)],
+            "--since takes the difference of two pages of /metrics",
+        ),
+        (["import", str(empty)], "is empty; a trace,"),
+        (
+            ["export", str(theirs), "-o", page],
+            "'specdec_core import FILE --output WHOLE' completes it first.",
+        ),
+    ):
+        done = CliRunner().invoke(cli.app, arguments)
+        assert done.exit_code == 2 and done.output.startswith("error: ")
+        assert said in " ".join(done.output.split()), done.output
+
+
 def test_settings_of_an_engine_s_own_are_kept_and_named(tmp_path: Path) -> None:
     """Catches: a misspelt setting that nobody hears of, an engine's own that is refused, an unknown one that is none
     of the values that ours may have."""

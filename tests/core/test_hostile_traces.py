@@ -67,6 +67,21 @@ def test_what_is_no_json_is_refused(text: str | bytes) -> None:
     assert "not a trace" in _refused(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (NOT_JSON["truncated"], "not complete JSON: EOF"),
+        (NOT_JSON["NaN"], "not valid JSON: expected value at line 1"),
+        (NOT_JSON["twice"], "not valid JSON: trailing"),
+        ("runs/trace.json", "takes the text of a record, not a path"),
+        ("C:\\runs\\one", "got 'C:\\runs\\one'"),
+    ],
+)
+def test_what_is_wrong_with_the_text_is_said(text: str, said: str) -> None:
+    """Catches: a whole text that is called cut off, a path that is called JSON."""
+    assert said in _refused(text)
+
+
 NO_TRACE = {
     "null": "null",
     "a list": "[]",

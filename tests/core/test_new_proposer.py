@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from typer.testing import CliRunner
 
 import specdec_core as sd
 from specdec_core.proposers import Context, Outcome, Proposal, Proposer, available
+from specdec_core.proposers.draft_model import DraftModel
 from specdec_core.testing import scripted
 
 from .distributions import wavering
@@ -76,6 +81,40 @@ def test_it_decodes_and_is_recorded(echo: str, rule: str, temperature: float) ->
             == sd.decode(models, [0, 1, 2], settings.but(proposer="none", options={})).token_ids
         )
     assert available(models)[echo] is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            lambda q: q * float("nan"),
+            "The proposer 'draft-model' drew from a q with numbers that are not finite",
+        ),
+        (lambda q: q.index_fill(1, torch.tensor([2]), float("inf")), "not finite"),
+        (
+            lambda q: q[:, :-1],
+            "'draft-model' proposed a q of shape (4, 3); expected (4, 4): nodes × vocabulary",
+        ),
+        (lambda q: q[1:], "expected (4, 4)"),
+    ],
+    ids=["NaN", "infinite", "narrow", "short"],
+)
+def test_a_q_that_nothing_can_be_drawn_from_is_refused(
+    changed: Callable[[Tensor], Tensor], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the round in which it is proposed. Catches: NaN in a record, which then cannot be read again, and a bare error
+    from inside a rule."""
+    propose = DraftModel.propose
+
+    def spoilt(self: DraftModel, context: Context) -> Proposal:
+        proposal = propose(self, context)
+        assert proposal.q is not None
+        return replace(proposal, q=changed(proposal.q))
+
+    monkeypatch.setattr(DraftModel, "propose", spoilt)
+    models = scripted(wavering(4, seed=1), wavering(4, seed=2))
+    with pytest.raises(ValueError, match=re.escape(said)):
+        sd.decode(models, [0, 1, 2], sd.Settings(temperature=1.0, max_new_tokens=24))
 
 
 def test_its_options_are_validated_from_its_own_file(echo: str) -> None:
