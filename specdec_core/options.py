@@ -142,7 +142,7 @@ class OptionField:
         return value
 
 
-def fields(kind: type[OptionSet]) -> dict[str, OptionField]:
+def fields(kind: type[BaseModel]) -> dict[str, OptionField]:
     """The options of one kind, in the order in which they are declared."""
     return {name: _field(name, info) for name, info in kind.model_fields.items()}
 

@@ -23,9 +23,23 @@ Record = Literal["full", "tokens", "off"]
 
 
 def _number(value: object) -> object:
-    """Refuse booleans where a number is expected; pydantic would read True as 1."""
-    if isinstance(value, bool):
+    """Refuse booleans and texts where a number is expected; pydantic would read True as 1, and "4" as 4."""
+    if isinstance(value, bool | str | bytes):
         raise ValueError("a number is expected")
+    return value
+
+
+def _switch(value: object) -> object:
+    """Refuse all but booleans; pydantic would read 1 and "yes" as True."""
+    if not isinstance(value, bool):
+        raise ValueError("true or false is expected")
+    return value
+
+
+def _stops(value: object) -> object:
+    """Refuse what is no list, in words for users; pydantic speaks of tuples."""
+    if not isinstance(value, list | tuple) or len(value) > MAX_STOP_STRINGS:
+        raise ValueError(f"a list of at most {MAX_STOP_STRINGS} texts is expected")
     return value
 
 
@@ -79,15 +93,15 @@ class Settings(BaseModel):
     repetition_penalty: Annotated[float | None, Number] = Field(None, ge=LEAST_PENALTY, le=MAX_PENALTY)
     no_repeat_ngram_size: Annotated[int | None, Number] = Field(None, ge=0, le=MAX_NGRAM)
     seed: Annotated[int, Number] = Field(0, ge=0, lt=2**63)
-    stop: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(
-        (), max_length=MAX_STOP_STRINGS
-    )
+    stop: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=64)], ...], BeforeValidator(_stops)
+    ] = Field((), max_length=MAX_STOP_STRINGS)
     options: Options = Field(default_factory=dict)
     rule_options: Options = Field(default_factory=dict)
     length_policy: str = Field("fixed", max_length=64)
     length_options: Options = Field(default_factory=dict)
     memory_budget_mb: Annotated[float, Number] = Field(0.0, ge=0.0, le=1e6)  # 0: none; see draft_length.room
-    overlap: bool = False
+    overlap: Annotated[bool, BeforeValidator(_switch)] = False
     record: Record = "full"
 
     def __init__(self, **values: Any) -> None:

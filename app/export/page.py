@@ -22,7 +22,7 @@ from app.theme import CSS
 from specdec_core.errors import SettingsError
 from specdec_core.models.generation import OFF
 from specdec_core.record.schema import Header, ModelInfo
-from specdec_core.record.trace import Trace
+from specdec_core.record.trace import Trace, as_trace
 from specdec_core.settings import MAX_LANES, SAMPLING, Settings
 
 from .linker import link
@@ -64,7 +64,7 @@ def make(
     Raises:
         SpecdecError: one sentence, if there are no lanes, too many, or lanes of different prompts.
     """
-    if not 1 <= len(traces) <= MAX_LANES:
+    if not 1 <= len(traces := [as_trace(trace) for trace in traces]) <= MAX_LANES:
         raise SettingsError(f"A page shows 1 to {MAX_LANES} traces as lanes, got {len(traces)}.")
     if any(trace.header.prompt != traces[0].header.prompt for trace in traces):
         raise SettingsError("The lanes of a page share one prompt, and these do not; export them one by one.")

@@ -16,7 +16,7 @@ import torch
 
 from specdec_core.engine.prompt import token_ids
 from specdec_core.errors import SettingsError
-from specdec_core.models.loading import check_model, check_tokenizer
+from specdec_core.models.given import check_loaded
 from specdec_core.models.tokenizer import HubCodec
 from specdec_core.record.schema import Header, ModelInfo
 from specdec_core.record.trace import Trace
@@ -51,13 +51,9 @@ def record(
 
     Raises:
         SettingsError: with one sentence, where `generate` does not speculate, or in a way that is not recorded.
-        ModelError, PromptError: likewise, where a model or the tokenizer is not a loaded one, or the prompt is neither
-            text nor token ids.
+        ModelError, PromptError: likewise, where a model is not a loaded one, or the prompt not text or token ids.
     """
-    check_tokenizer(tokenizer)
-    check_model(model)
-    if assistant_model is not None:
-        check_model(assistant_model)
+    check_loaded(tokenizer, model, assistant_model)
     wanted = asked(max_new_tokens, seed, options)
     ids = tokenizer.encode(prompt) if isinstance(prompt, str) else token_ids(prompt)
     if not ids:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -13,11 +12,10 @@ from rich.text import Text
 
 from specdec_core.engine.check import check
 from specdec_core.engine.events import Finished, Started, Step
-from specdec_core.errors import SettingsError, SpecdecError
+from specdec_core.errors import SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.machines.model_sizes import SIZES
-from specdec_core.options import fields
-from specdec_core.proposers import PROPOSERS, available, proposer_class
+from specdec_core.proposers import PROPOSERS, available
 from specdec_core.record.read import race_json
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
@@ -40,7 +38,7 @@ from .common import (
     read_prompt,
     write,
 )
-from .options import Shared, names_of, pairs_of, with_shared
+from .options import LANE_HELP, Shared, lanes_of, names_of, pairs_of, with_shared
 from .render import err, out, sentences
 
 app = typer.Typer(
@@ -114,28 +112,14 @@ def race(
         typer.Option(
             "--proposer",
             "-p",
-            help="A lane, as name or name:option=value,option=value; may be given again. "
-            "Options given with --option go to every lane that has them.",
+            help=f"{LANE_HELP} Options given with --option go to every lane that has them.",
         ),
     ] = None,
     json: JsonFile = None,
 ) -> None:
     """Race plain decoding against one or more proposers on fair clocks; the speedups are measured in this run."""
-    lanes = {"none": shared.plain()}
+    lanes = dict(lanes_of(shared, proposer or ["draft-model", "prompt-lookup"], "race"))
     check(lanes["none"])
-    wanted = [lane for lane in proposer or ["draft-model", "prompt-lookup"] if lane != "none"]
-    everywhere = pairs_of(shared.option)
-    unused = set(everywhere)
-    for lane in wanted:
-        name, _, rest = lane.partition(":")
-        known = fields(proposer_class(name).Options)
-        given = {key: text for key, text in everywhere.items() if key in known}
-        unused -= given.keys()
-        lanes[lane] = shared.lane(name, given | pairs_of(re.split(r",(?=\w+=)", rest) if rest else None))
-    if unused:
-        raise SettingsError(
-            f"No proposer of this race has an option '{min(unused)}'; 'proposers' lists them."
-        )
     check_writable(json)
     print_remarks(list(lanes.values()), json)
     from specdec_core.engine.race import race as run

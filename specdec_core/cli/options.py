@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from dataclasses import fields as attributes
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -39,6 +40,12 @@ def _option(group: str, *names: str, help: str) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=group)
 
 
+LANE = ("draft_length", "rule", "length_policy", "overlap", "memory_budget_mb")
+"""The settings that a lane of a race or a sweep may have of its own."""
+LANE_HELP = (
+    "A lane, as name or name,key=value,key=value; may be given again. Keys are the proposer's options, "
+    f"{', '.join(LANE)}, r.NAME for the rule's and l.NAME for the length policy's options."
+)
 DRAFTS = ("larger_draft", "parallel_draft", "foreign_draft")
 MODELS, GUESSING, JUDGING, TEXT = "Models", "Guessing", "Judging", "Text"
 OPEN = "If left out: as the model's generation config sets it."
@@ -214,6 +221,54 @@ def with_shared(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {part.name: part.annotation for part in (*own, *common)}
     del run.__wrapped__
     return run
+
+
+def lanes_of(shared: Shared, given: Sequence[str], what: str) -> list[tuple[str, Settings]]:
+    """Plain decoding and the given lanes, each with the text that names it.
+
+    Args:
+        given: name,key=value,… (or name:key=value,…): a key is an option of the proposer, one of `LANE`, or an option
+            of the rule (r.name) or of the length policy (l.name).
+        what: the lanes are of, such as "race".
+
+    Raises:
+        SettingsError: one sentence.
+    """
+    everywhere = pairs_of(shared.option)
+    unused = set(everywhere)
+    lanes = [("none", shared.plain())]
+    for text in given:
+        name, *rest = re.split(r"[,:](?=[\w.]+=)", text)
+        if name == "none":
+            continue
+        known = fields(proposer_class(name).Options)
+        options = {key: value for key, value in everywhere.items() if key in known}
+        unused -= options.keys()
+        lanes.append((text, _lane(shared, text, name, options, pairs_of(rest))))
+    if unused:
+        raise SettingsError(
+            f"No proposer of this {what} has an option '{min(unused)}'; 'proposers' lists them."
+        )
+    return lanes
+
+
+def _lane(shared: Shared, text: str, name: str, options: dict[str, str], pairs: dict[str, str]) -> Settings:
+    known = fields(proposer_class(name).Options)
+    own: dict[str, str] = {}
+    groups: dict[str, list[str]] = {}
+    for key, value in pairs.items():
+        if key in known:
+            options[key] = value
+        elif key in LANE:
+            own[key] = value
+        elif key.startswith(("r.", "l.")):
+            group = "rule_option" if key.startswith("r.") else "length_option"
+            groups.setdefault(group, []).append(f"{key[2:]}={value}")
+        else:
+            there = ", ".join([*known, *LANE, "r.…", "l.…"])
+            raise SettingsError(f"The lane '{text}' has no '{key}'; there are: {there}.")
+    changes: dict[str, Any] = read(f"the lane '{text}'", fields(Settings), own) | groups
+    return replace(shared, **changes).lane(name, options)
 
 
 def pairs_of(given: list[str] | None) -> dict[str, str]:

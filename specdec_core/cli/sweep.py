@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,9 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from specdec_core.errors import PromptError, SettingsError, SpecdecError
-from specdec_core.options import fields
-from specdec_core.proposers import proposer_class
+from specdec_core.errors import PromptError, SpecdecError
 from specdec_core.settings import Settings
 from specdec_core.sweep import cases as sources
 from specdec_core.sweep.cases import Case
@@ -28,13 +25,13 @@ from specdec_core.sweep.run import sweep as cells
 from specdec_core.sweep.totals import LEAST_TOKENS, failures, looping, mark, summary, to_csv, to_json
 
 from .common import check_writable, load, print_generation, write
-from .options import Shared, pairs_of
+from .options import LANE_HELP, Shared
+from .options import lanes_of as named_lanes
 from .render import err, out, shown
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
 
-SETTINGS = ("draft_length", "rule", "length_policy", "overlap", "memory_budget_mb")
 MAX_HEADER = 1_000_000  # bytes of a store's first line that are looked at
 FAILURES = 5  # are listed one by one
 
@@ -46,8 +43,7 @@ def sweep(
         typer.Option(
             "--lane",
             "-l",
-            help="A lane, as name or name,key=value,key=value; may be given again. Keys are the proposer's options, "
-            f"{', '.join(SETTINGS)}, r.NAME for the rule's and l.NAME for the length policy's options.",
+            help=LANE_HELP,
         ),
     ] = None,
     families: Annotated[
@@ -116,39 +112,8 @@ def check_store(store: Path | None) -> None:
 
 
 def lanes_of(shared: Shared, given: Sequence[str]) -> list[Settings]:
-    """Plain decoding and the given lanes, as name,key=value,…: a key is an option of the proposer, one of
-    `SETTINGS`, or an option of the rule (r.name) or of the length policy (l.name).
-
-    Raises:
-        SettingsError: one sentence.
-    """
-    everywhere = pairs_of(shared.option)
-    unused = set(everywhere)
-    lanes = [shared.plain()]
-    for text in given:
-        name, *rest = re.split(r"[,:](?=[\w.]+=)", text)
-        known = fields(proposer_class(name).Options)
-        options = {key: value for key, value in everywhere.items() if key in known}
-        unused -= options.keys()
-        own: dict[str, Any] = {}
-        for key, value in pairs_of(rest).items():
-            if key in known:
-                options[key] = value
-            elif key in SETTINGS:
-                own[key] = value
-            elif key.startswith(("r.", "l.")):
-                group = "rule_option" if key.startswith("r.") else "length_option"
-                own.setdefault(group, []).append(f"{key[2:]}={value}")
-            else:
-                there = ", ".join([*known, *SETTINGS, "r.…", "l.…"])
-                raise SettingsError(f"The lane '{text}' has no '{key}'; there are: {there}.")
-        if name != "none":
-            lanes.append(replace(shared, **own).lane(name, options))
-    if unused:
-        raise SettingsError(
-            f"No proposer of this sweep has an option '{min(unused)}'; 'proposers' lists them."
-        )
-    return lanes
+    """Plain decoding and the given lanes; see `options.lanes_of`."""
+    return [lane for _, lane in named_lanes(shared, given, "sweep")]
 
 
 def cases_of(families: str | None, file: str | None, per_family: int | None) -> list[Case]:

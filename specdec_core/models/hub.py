@@ -104,6 +104,19 @@ def best_gguf(files: Sequence[str]) -> str | None:
     return whole[0] if whole else None
 
 
+def check_name(name: str) -> None:
+    """
+    Raises:
+        ModelError: one sentence, if it is empty or too long to be a model's name.
+    """
+    if not name.strip():
+        raise ModelError("The model's name is empty. Give a catalogue name, a hub id or a folder.")
+    if len(name) > LONGEST_NAME:
+        raise ModelError(
+            f"A model's name has at most {LONGEST_NAME} characters, got {len(name):,}. Give a hub id or a folder."
+        )
+
+
 def check_present(source: str) -> None:
     """Check that a model exists before loading it; one short request to the hub, where loading would retry for minutes.
 
@@ -112,11 +125,8 @@ def check_present(source: str) -> None:
     """
     from huggingface_hub import HfApi, try_to_load_from_cache
 
+    check_name(source)
     folder = Path(source)
-    if len(source) > LONGEST_NAME:
-        raise ModelError(
-            f"A model's name has at most {LONGEST_NAME} characters, got {len(source):,}. Give a hub id or a folder."
-        )
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise ModelError(

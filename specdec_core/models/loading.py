@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from specdec_core.errors import ModelError, OtherTokenizer, kind_of
+from specdec_core.errors import ModelError, OtherTokenizer
 from specdec_core.runtime.check import self_check, skeleton, window_check
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import works
@@ -22,6 +22,7 @@ from . import catalogue, draft_vocabulary
 from .bundle import HubModel, Model, Models, NarrowModel
 from .conversions import Report, quiet
 from .generation import Generation
+from .given import check_loaded
 from .heads import load_heads
 from .hub import check_present, load_model, load_tokenizer
 from .memory import check_memory, need
@@ -214,11 +215,7 @@ def assemble(
     Raises:
         ModelError: if a model's tree pass does not equal its path-by-path passes, or one is not a loaded model.
     """
-    check_tokenizer(tokenizer)
-    check_model(target)
-    for small_model in (draft, larger_draft):
-        if small_model is not None:
-            check_model(small_model)
+    check_loaded(tokenizer, target, draft, larger_draft)
     names = (*names, *("target", "draft", "larger draft")[len(names) :])
     drafts = ((names[1], draft), (names[2], larger_draft))
     for name, small_model in drafts:
@@ -251,34 +248,6 @@ def assemble(
         larger_draft=larger,
         generation=Generation.read(generation),
     )
-
-
-def check_model(given: object) -> None:
-    """Refuse what is no model of transformers, such as its name.
-
-    Raises:
-        ModelError: one sentence.
-    """
-    from transformers import PreTrainedModel
-
-    if not isinstance(given, PreTrainedModel):
-        raise ModelError(
-            f"A model is one that transformers has loaded, got {kind_of(given)}. load_models() takes names."
-        )
-
-
-def check_tokenizer(given: object) -> None:
-    """Refuse what is no tokenizer of transformers, such as its name.
-
-    Raises:
-        ModelError: one sentence.
-    """
-    from transformers import PreTrainedTokenizerBase
-
-    if not isinstance(given, PreTrainedTokenizerBase):
-        raise ModelError(
-            f"A tokenizer is one that transformers has loaded, got {kind_of(given)}. load_models() takes names."
-        )
 
 
 def _is_token(value: object, vocabulary: int) -> bool:

@@ -13,7 +13,7 @@ from specdec_core.runtime.machine import available_bytes
 
 from . import catalogue, gguf, sources
 from .explain import sentences, short
-from .hub import auto, check_config, read_config
+from .hub import auto, check_config, check_name, check_present, read_config
 from .quantised import WIDENED, check_quantised, method
 
 IGNORE = "SPECDEC_IGNORE_MEMORY"
@@ -76,8 +76,7 @@ def _listed(entry: catalogue.Entry, dtype: torch.dtype) -> list[Need]:
 
 
 def _ahead(name: str, device: torch.device, dtype: torch.dtype) -> Need:
-    if not name.strip():
-        raise ModelError("The model's name is empty. Give a catalogue name, a hub id or a folder.")
+    check_name(name)
     path = Path(sources.resolve(name))
     bare = path.is_dir() and not (path / "config.json").is_file()
     if bare and gguf.find(path) is None:
@@ -90,7 +89,9 @@ def _ahead(name: str, device: torch.device, dtype: torch.dtype) -> Need:
         )
     if name.lower().endswith(gguf.SUFFIX):
         raise ModelError(f"'{short(name)}' is a GGUF file: what it needs is known once it is converted.")
-    return need(str(path) if path.exists() else name, device, dtype)
+    source = str(path) if path.exists() else name
+    check_present(source)
+    return need(source, device, dtype)
 
 
 def check_memory(needs: Sequence[Need], device: torch.device) -> str:

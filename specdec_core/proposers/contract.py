@@ -301,10 +301,7 @@ class Proposer(ABC):
 
     @classmethod
     def drafts(cls, settings: Settings) -> Drafts:
-        """The kind of proposals made with these settings; rules use it to refuse what they cannot judge exactly.
-
-        A proposer of trees has to override it: what `propose` returns is held against it.
-        """
+        """The kind of proposals, to be overridden where they branch; rules refuse by it what they cannot judge."""
         return "chain"
 
     @classmethod

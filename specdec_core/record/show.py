@@ -74,11 +74,8 @@ def show(
         SpecdecError: one sentence: lanes of different prompts, a file that cannot be written, or `app/export` is
             missing.
     """
-    from .trace import as_trace
-
     if not isinstance(traces, Sequence):
         raise SpecdecError(f"The traces to show are a list, got {kind_of(traces)}.")
-    traces = [as_trace(one) for one in traces]
     if not (isinstance(height, int) and 200 <= height <= 4000):
         raise SpecdecError(f"The frame's height is 200 to 4000 pixels, got {height!r}.")
     page = Page(_maker().make(traces, labels, title=title), height)

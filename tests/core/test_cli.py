@@ -177,6 +177,28 @@ def test_race_takes_options_per_lane_and_common_ones_where_they_fit(run: Any) ->
     assert "All texts are equal." in run("race", PROMPT, "-n", "8", *lanes).stderr
 
 
+def test_the_lanes_of_a_race_may_differ_in_what_the_lanes_of_a_sweep_may(run: Any) -> None:
+    """Catches: a race that cannot compare two γ, a setting of one lane that reaches the others."""
+    lanes = ("-p", "draft-model:draft_length=2", "-p", "draft-model,draft_length=7,rule=block,overlap=true")
+    result = run(
+        "race",
+        PROMPT,
+        "-n",
+        "8",
+        *lanes,
+        "-p",
+        "draft-model:l.threshold=0.3,length_policy=confidence",
+        "--json",
+        "-",
+    )
+    assert result.exit_code == 0, result.output
+    ran = [trace["header"]["settings"] for trace in json.loads(result.stdout)][1:]
+    assert [one["draft_length"] for one in ran] == [2, 7, 4]
+    assert [one["rule"] for one in ran] == ["speculative-sampling", "block", "speculative-sampling"]
+    assert [one["overlap"] for one in ran] == [False, True, False]
+    assert [one["length_options"] for one in ran] == [{}, {}, {"threshold": 0.3}]
+
+
 def test_a_race_of_fewer_than_sixteen_tokens_has_no_speedup(run: Any) -> None:
     """Catches: a speedup from two tokens, which the app refuses; and its silence where one is missing."""
     words = "–: no speedup, fewer than 16 tokens in a lane"
@@ -260,6 +282,22 @@ def test_ids_of_models_are_never_cut(run: Any) -> None:
         (("decode", "x", "--rule", "exact-match", "-t", "0.5"), "exact-match"),
         (("decode", "x", "--length-policy", "hope"), "There is no length policy 'hope'"),
         (("decode", "x", "--length-option", "a=1"), "The length policy 'fixed' has no option 'a'"),
+        (
+            ("race", "x", "-p", "draft-model:colour=1"),
+            "The lane 'draft-model:colour=1' has no 'colour'; there are: draft",
+        ),
+        *(
+            (
+                (command, *word, f"draft-model,{given}"),
+                f"Option '{given.partition('=')[0]}' of the lane 'draft-model,{given}' has to be {wanted}",
+            )
+            for command, *word in (("race", "x", "-p"), ("sweep", "-l"))
+            for given, wanted in (
+                ("draft_length=many", "a whole number from 1 to 64, got 'many'"),
+                ("overlap=perhaps", "true or false, got 'perhaps'"),
+                ("memory_budget_mb=-1", "a number from 0 to 1e+06, got '-1'"),
+            )
+        ),
         (("race", "x", "-o", "colour=1"), "No proposer of this race has an option 'colour'"),
         (("race", "x", "-p", "none", "-n", "0"), "max_new_tokens"),
         (("decode", "x", "-p", "prompt-lookup", "--overlap"), "cannot draft while the target verifies"),
@@ -286,6 +324,7 @@ def test_a_refusal_is_one_sentence_before_any_model_is_loaded(
         ("record-transformers x --lookup 2 -n 0", "max_new_tokens"),
         ("memory {here}", "holds no model: neither a config.json nor a GGUF file"),
         ("memory {empty}", "The model's name is empty"),
+        ("memory {here}/nope", "There is no folder 'nope'. Check the path, or give a hub id."),
         ("memory bundled --progress x", "There is no progress 'x'"),
         ("models --prepare nope", "There is no model 'nope'"),
         ("models --prepare {here}", "holds no model"),

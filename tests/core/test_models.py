@@ -202,6 +202,13 @@ def test_a_model_that_cannot_take_the_mask_is_refused_in_one_sentence(config: Pr
     assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_name_that_is_empty_is_said_to_be_so(name: str) -> None:
+    """Catches: an empty name taken for the current folder."""
+    with pytest.raises(sd.ModelError, match=r"^The model's name is empty"):
+        sd.load_models(name)
+
+
 def test_a_name_is_no_loaded_model() -> None:
     """Catches: an AttributeError from deep inside, where `load_models` was meant."""
     names, model = tokenizer(), build("llama")

@@ -20,6 +20,11 @@ BAD = [
     {"draft_length": 2.5},
     {"draft_length": True},
     {"draft_length": "four"},
+    {"draft_length": "4"},
+    {"temperature": "0.5"},
+    {"min_p": b"0.1"},
+    {"overlap": "yes"},
+    {"overlap": 1},
     {"draft_length": None},
     {"draft_length": math.nan},
     {"draft_length": 10**400},
@@ -67,6 +72,7 @@ BAD = [
     {"stop": ("x" * 65,)},
     {"stop": tuple("abcdefghi")},
     {"stop": 5},
+    {"stop": "x"},
     {"stop": (5,)},
     {"record": "some"},
     {"record": None},
@@ -105,7 +111,7 @@ def test_a_bad_value_is_refused(values: dict[str, object]) -> None:
         sd.Settings(**values)
     assert _is_one_sentence(str(caught.value))
     assert next(iter(values)) in str(caught.value)
-    assert "pydantic" not in str(caught.value)
+    assert "pydantic" not in str(caught.value) and "tuple" not in str(caught.value)
 
 
 @pytest.mark.parametrize("values", UNSERVED, ids=lambda values: str(values)[:60])

@@ -16,7 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CORE = """
-    errors lazy_torch chat randomness
+    errors lazy_torch randomness
+    chat
     tree options theory settings
     sampling penalties
     record

@@ -26,7 +26,6 @@ FUNCTIONS = {
     "app/player/__init__.py:player": "mostly its parameters and what each of them means",
     "app/running/headline.py:show": "one tile per figure: label, value, help, source",
     "specdec_core/analysis/memory.py:ledger": "one line per thing that takes memory",
-    "specdec_core/cli/commands.py:race": "its parameters are the command's options",
     "specdec_core/models/loading.py:load_models": "a third of it says what its parameters mean",
 }
 FILES = {
