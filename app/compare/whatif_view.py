@@ -55,17 +55,7 @@ def show(
         "The same recorded rounds on another machine's clock. What was guessed and accepted stays the same; only the "
         "times change."
     )
-    slot = st.container()
-    wrong = core.problems(known, _address())
-    choice, unread = _choose(known)
-    for size in unread:
-        slot.warning(plain(size), icon=":material/straighten:")
-    # The choices have corrected the address by now; its errors are shown until it changes again.
-    said, address = state.whatif_link
-    said = wrong or (said if address == _address() else [])
-    state.whatif_link = (said, _address())
-    if said:
-        slot.warning("  \n".join(map(plain, said)), icon=":material/link_off:")
+    choice = _chosen(known)
     profile = known[choice.profile]
     try:
         costs = core.costs_of(profile, choice)
@@ -100,6 +90,22 @@ def show(
     _charts(names, lanes, measured, computed, costs, profile, ", ".join(here))
     _table(shown)
     _assumptions(profile, [one for one in computed if one])
+
+
+def _chosen(known: Mapping[str, Profile]) -> core.Choice:
+    """What the controls say; above them what is wrong with a typed size, or with the address."""
+    slot = st.container()
+    wrong = core.problems(known, _address())
+    choice, unread = _choose(known)
+    for size in unread:
+        slot.warning(plain(size), icon=":material/straighten:")
+    # The choices have corrected the address by now; its errors are shown until it changes again.
+    said, address = state.whatif_link
+    said = wrong or (said if address == _address() else [])
+    state.whatif_link = (said, _address())
+    if said:
+        slot.warning("  \n".join(map(plain, said)), icon=":material/link_off:")
+    return choice
 
 
 def _charts(
