@@ -83,13 +83,16 @@ def show(
     for name, result in zip(names, results, strict=True):
         if isinstance(result, str):
             st.caption(f":material/block: {plain(name)}: {plain(result)}")
-    header = traces[lanes[0]].header
-    here = [header.machine, header.created[:10]]
-    if turns := len(speeds(repeats, 0)):
-        here.append(f"mean of {count(turns, 'repeat')}")
-    _charts(names, lanes, measured, computed, costs, profile, ", ".join(here))
+    _charts(names, lanes, measured, computed, costs, profile, _origin(traces[lanes[0]], repeats))
     _table(shown)
     _assumptions(profile, [one for one in computed if one])
+
+
+def _origin(trace: Trace, repeats: Sequence[Measured]) -> str:
+    """Where and when the measured speedups were measured."""
+    turns = len(speeds(repeats, 0))
+    mean = [f"mean of {count(turns, 'repeat')}"] if turns else []
+    return ", ".join([trace.header.machine, trace.header.created[:10], *mean])
 
 
 def _chosen(known: Mapping[str, Profile]) -> core.Choice:
