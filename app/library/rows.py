@@ -84,7 +84,7 @@ def _pick(entry: Entry, picked: Sequence[str], on_pick: Pick) -> None:
 def _figures(entry: Entry) -> None:
     lines = [figures(lane, elsewhere=not _measured_here(entry)) for lane in entry.guessing[:MOST_LANES]]
     if len(entry.guessing) > MOST_LANES:
-        lines.append(f"and {count(len(entry.guessing) - MOST_LANES, 'lane')} more")
+        lines.append(f"and {count(len(entry.guessing) - MOST_LANES, 'more lane')}")
     st.markdown("  \n".join(lines))
 
 

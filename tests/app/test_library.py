@@ -745,6 +745,7 @@ def test_a_run_of_which_too_little_is_known_is_found_in_the_library(
     for run in (early, "gone"):
         at = opened(run, BEN)
         assert "no longer kept" in words(at) and not at.get("page_link")
+        assert "Its owner can share it: in the Library, open the run and press Share." in words(at)
 
 
 def test_every_control_of_the_page_comes_back_from_its_address(saving: Runs) -> None:
