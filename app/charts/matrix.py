@@ -25,6 +25,7 @@ TITLES = {
     "alpha": "How often is a guess accepted? On chains only: a tree has no single rate",
 }
 LOOPS = " ↺"  # marks a cell with looping texts
+HEAD_LINES, HEAD_LINE = 9, 15  # of a lane's name above its column: at most, and pixels of each
 WIDEST = 3.0  # the speedup at which the colour saturates
 
 
@@ -61,17 +62,20 @@ def comparison_matrix(table: pd.DataFrame, measure: Measure, provenance: str) ->
             ygap=3,
         )
     )
+    heads = [_head(labels[lane], max(10, 44 // len(lanes))) for lane in lanes]
+    above = HEAD_LINE * max(head.count("<br>") + 1 for head in heads) + 12
     figure.update_layout(
-        height=110 + 46 * len(families),
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        height=above + 46 * len(families) + 8,
+        margin={"l": 8, "r": 8, "t": above, "b": 8},
+        minreducedheight=46,  # of the plot; Plotly would cut the heads above a single row
         xaxis={
             "tickvals": list(range(len(lanes))),
-            "ticktext": [_head(labels[lane], max(9, 36 // len(lanes))) for lane in lanes],
+            "ticktext": heads,
+            "tickfont": {"size": 11},
             "side": "top",
             "tickangle": 0,
             "showgrid": False,
             "zeroline": False,
-            "automargin": True,
         },
         yaxis={
             "tickvals": list(range(len(families))),
@@ -97,9 +101,9 @@ def _head(label: str, width: int) -> str:
     """A lane's name above its column, its letter on a line of its own."""
     letter, dot, rest = label.partition(" · ")
     return (
-        f"<b>{escape(letter, quote=False)}</b><br>{broken(rest, width, 4)}"
+        f"<b>{escape(letter, quote=False)}</b><br>{broken(rest, width, HEAD_LINES)}"
         if dot and len(letter) == 1
-        else broken(label, width, 4)
+        else broken(label, width, HEAD_LINES)
     )
 
 

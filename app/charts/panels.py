@@ -11,13 +11,16 @@ from plotly.subplots import make_subplots
 
 TITLE = 13  # pixels
 LONGEST = 46  # characters of a line that fits a phone
+WORD = 14  # characters of a word that is not broken
 LINE = 17  # pixels of a title's line
 TICKS = 34  # pixels for the ticks below a panel, and the air between them and the next title
 
 
 def broken(label: str, width: int = 22, lines: int = 2) -> str:
-    """A label as figure text: escaped, in at most `lines` lines of about `width` characters."""
-    parts = wrap(label.replace(" = ", "\u00a0=\u00a0"), width) or [""]
+    """A label as figure text: escaped, in at most `lines` lines of about `width` characters; usual words stay whole."""
+    text = label.replace(" = ", "\u00a0=\u00a0")
+    width = max(width, min(WORD, max(map(len, text.split(" ")))))
+    parts = wrap(text, width) or [""]
     if len(parts) > lines:
         parts = [*parts[: lines - 1], " ".join(parts[lines - 1 :])[: width - 1].rstrip() + "…"]
     return "<br>".join(escape(part, quote=False) for part in parts)

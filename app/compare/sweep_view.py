@@ -360,6 +360,8 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
 def _line(line: dict[Any, Any]) -> dict[str, str]:
     """A line of the summary in words."""
 
+    line = {**line, "plural": "" if line["looping"] == 1 else "s"}
+
     def cell(form: str, *names: str) -> str:
         values = [line[name] for name in names]
         return NOTHING if any(value is None or value != value for value in values) else form.format(*values)
@@ -377,8 +379,8 @@ def _line(line: dict[Any, Any]) -> dict[str, str]:
         "Spread of repeats": cell("{:.0%}", "repeats_apart"),
         "Tokens per pass τ": cell("{:.2f}", "tokens_per_pass"),
         "Acceptance rate α": cell("{:.0%} ({:.0%} to {:.0%})", "alpha", "alpha_low", "alpha_high"),
-        "Text of plain decoding": cell("{:.0%} of prompts", "same_text"),
-        "Loops": cell("{:.0f} texts ({:.0%} of tokens repeat)", "looping", "repeated"),
+        "Same text as plain decoding": cell("{:.0%} of prompts", "same_text"),
+        "Loops": cell("{:.0f} text{} ({:.0%} of tokens repeat)", "looping", "plural", "repeated"),
     }
 
 

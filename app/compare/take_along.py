@@ -11,6 +11,7 @@ from app import services
 from app.decoding.api import Family
 from app.decoding.run import Run
 from app.export import button
+from app.running.results import page
 from app.text import count, plain
 from specdec_core.analysis.advice import ineligible
 from specdec_core.analysis.memory import Line
@@ -52,6 +53,7 @@ def show(
             _download("Repeats (CSV)", "repeats.csv", "text/csv", run, lambda: to_csv(again))
     st.markdown("**The race, and each lane's trace**")
     with st.container(horizontal=True):
+        button.draw("Player (HTML)", lambda: page(run), f"specdec-{run.id}", "page")
         button.race("Race (JSON)", lambda: race_json(traces), f"specdec-{run.id}", "race")
         for number, label in zip(numbers, labels, strict=True):
             st.link_button(

@@ -55,17 +55,7 @@ def show(
         "The same recorded rounds on another machine's clock. What was guessed and accepted stays the same; only the "
         "times change."
     )
-    slot = st.container()
-    wrong = core.problems(known, _address())
-    choice, unread = _choose(known)
-    for size in unread:
-        slot.warning(plain(size), icon=":material/straighten:")
-    # The choices have corrected the address by now; its errors are shown until it changes again.
-    said, address = state.whatif_link
-    said = wrong or (said if address == _address() else [])
-    state.whatif_link = (said, _address())
-    if said:
-        slot.warning("  \n".join(map(plain, said)), icon=":material/link_off:")
+    choice = _chosen(known)
     profile = known[choice.profile]
     try:
         costs = core.costs_of(profile, choice)
@@ -93,13 +83,32 @@ def show(
     for name, result in zip(names, results, strict=True):
         if isinstance(result, str):
             st.caption(f":material/block: {plain(name)}: {plain(result)}")
-    header = traces[lanes[0]].header
-    here = [header.machine, header.created[:10]]
-    if turns := len(speeds(repeats, 0)):
-        here.append(f"mean of {count(turns, 'repeat')}")
-    _charts(names, lanes, measured, computed, costs, profile, ", ".join(here))
+    _charts(names, lanes, measured, computed, costs, profile, _origin(traces[lanes[0]], repeats))
     _table(shown)
     _assumptions(profile, [one for one in computed if one])
+
+
+def _origin(trace: Trace, repeats: Sequence[Measured]) -> str:
+    """Where and when the measured speedups were measured."""
+    turns = len(speeds(repeats, 0))
+    mean = [f"mean of {count(turns, 'repeat')}"] if turns else []
+    return ", ".join([trace.header.machine, trace.header.created[:10], *mean])
+
+
+def _chosen(known: Mapping[str, Profile]) -> core.Choice:
+    """What the controls say; above them what is wrong with a typed size, or with the address."""
+    slot = st.container()
+    wrong = core.problems(known, _address())
+    choice, unread = _choose(known)
+    for size in unread:
+        slot.warning(plain(size), icon=":material/straighten:")
+    # The choices have corrected the address by now; its errors are shown until it changes again.
+    said, address = state.whatif_link
+    said = wrong or (said if address == _address() else [])
+    state.whatif_link = (said, _address())
+    if said:
+        slot.warning("  \n".join(map(plain, said)), icon=":material/link_off:")
+    return choice
 
 
 def _charts(

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
+from app.lanes.lane import LETTERS
 from app.records import access as entries
 from app.records.examples import Example
 from app.records.listing import Entry, side_by_side
@@ -23,7 +24,7 @@ STYLE = """<style>
 [class*="st-key-open-"] button, [class*="st-key-open-"] button > div { justify-content: flex-start; text-align: left; }
 [class*="st-key-open-"] button p { text-align: left; font-size: 1rem; }
 </style>"""  # Streamlit centres buttons, but these are headings
-MOST_LANES = 3  # whose figures a card shows
+LINES = 4  # of figures on a run's card
 Open = Callable[[str], None]  # of a run, by its key
 Pick = Callable[[str, str], None]  # of a run, by its key and that of its box
 
@@ -44,10 +45,10 @@ def row(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> No
             if any(lane.problem for lane in entry.lanes):
                 marks.append("**fails its audit**")
             named = [plain(entries.start(entry.prompt))] if saved.name else []
-            lanes = ", ".join(plain(lane.label) for lane in entry.guessing[:MOST_LANES])
+            lanes = ", ".join(plain(_named(entry, number)) for number in told(entry))
             st.caption("  \n".join([*named, " · ".join([lanes, *marks])]))
         with figures:
-            _figures(entry)
+            st.markdown("  \n".join(lines(entry)))
         with choose:
             _pick(entry, picked, on_pick)
 
@@ -60,7 +61,7 @@ def card(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> N
         _title(entry, on_open)
         st.markdown(plain(example.look_for))
         st.caption(f"{plain(entry.lanes[-1].label)} on “{plain(entries.start(entry.prompt))}”")
-        _figures(entry)
+        st.markdown(figures(entry.lanes[-1], elsewhere=True))
         _pick(entry, picked, on_pick)
 
 
@@ -81,11 +82,35 @@ def _pick(entry: Entry, picked: Sequence[str], on_pick: Pick) -> None:
     st.checkbox("Compare", value=entry.key in picked, key=box, on_change=on_pick, args=(entry.key, box))
 
 
-def _figures(entry: Entry) -> None:
-    lines = [figures(lane, elsewhere=not _measured_here(entry)) for lane in entry.guessing[:MOST_LANES]]
-    if len(entry.guessing) > MOST_LANES:
-        lines.append(f"and {count(len(entry.guessing) - MOST_LANES, 'lane')} more")
-    st.markdown("  \n".join(lines))
+def told(entry: Entry) -> list[int]:
+    """The lanes that a card has room for: all of them, or plain decoding and the fastest, in the run's order."""
+    if len(entry.lanes) <= LINES:
+        return list(range(len(entry.lanes)))
+
+    def weight(number: int) -> tuple[bool, bool, float]:
+        lane = entry.lanes[number]
+        kind = PROPOSERS.get(lane.proposer)
+        return lane.plain, not (kind and kind.off_the_clock), lane.tokens_per_second or 0.0
+
+    return sorted(sorted(range(len(entry.lanes)), key=weight, reverse=True)[: LINES - 1])
+
+
+def _named(entry: Entry, number: int) -> str:
+    """A lane's name after its letter; an imported lane's name has none."""
+    label, letter = entry.lanes[number].label, f"{LETTERS[number]} · "
+    return label if len(entry.lanes) == 1 or label.startswith(letter) else letter + label
+
+
+def lines(entry: Entry) -> list[str]:
+    """The figures of a card, a line for each lane that it has room for."""
+    shown, elsewhere = told(entry), not _measured_here(entry)
+    letters = [f"**{LETTERS[number]}** · " if len(entry.lanes) > 1 else "" for number in shown]
+    said = [
+        letter + figures(entry.lanes[number], elsewhere=elsewhere)
+        for letter, number in zip(letters, shown, strict=True)
+    ]
+    more = len(entry.lanes) - len(shown)
+    return [*said, f"and {count(more, 'more lane')}"] if more else said
 
 
 def _measured_here(entry: Entry) -> bool:
@@ -120,12 +145,12 @@ def speedup(lane: Summary, *, elsewhere: bool) -> str:
 
 def table(shown: Sequence[Entry]) -> None:
     """Every figure of the open lanes, one row each."""
-    lines = []
+    found = []
     for entry, number in side_by_side(shown):
         lane = entry.lanes[number]
         elsewhere = not _measured_here(entry)
         name = lane.label if len(shown) == 1 else f"{lane.label} ({entry.title})"
-        lines.append(
+        found.append(
             {
                 "Lane": name,
                 "Tokens": str(lane.tokens),
@@ -139,7 +164,7 @@ def table(shown: Sequence[Entry]) -> None:
                 "Ended": ENDS.get(lane.end, lane.end),
             }
         )
-    tables.draw(lines, "Figures of the open lanes")
+    tables.draw(found, "Figures of the open lanes")
     for lane in dict.fromkeys(entry.lanes[number] for entry, number in side_by_side(shown)):
         if reason := why_no_alpha(lane):
             st.caption(f"No α for {plain(lane.label)}: {reason}")

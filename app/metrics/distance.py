@@ -105,8 +105,8 @@ def _other_verdicts(lane: Trace) -> Distance:
     rejected = [keeps for verdict, keeps in verdicts if verdict == "rejected"]
     kept, refused = accepted.count(False), rejected.count(True)
     short = (
-        f"lossy: kept wrongly {kept} of {count(len(accepted), 'guess')}, "
-        f"refused wrongly {refused} of {len(rejected)}"
+        f"lossy: false acceptances {kept} of {count(len(accepted), 'guess')}, "
+        f"false rejections {refused} of {len(rejected)}"
     )
     sentence = (
         "With the same guesses and coins a lossless rule (speculative sampling) would not have kept "

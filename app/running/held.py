@@ -169,7 +169,8 @@ def let_go(otherwise: str) -> None:
     key = st.query_params.get("run", "")
     if entries.open_one(key, visitor.of_session(), services.library()) is None:
         st.info(
-            f"The run of this link is no longer kept on this server, or is not shared. {otherwise}",
+            "The run of this link is no longer kept on this server, or is not shared. Its owner can share it: in the "
+            f"Library, open the run and press Share. {otherwise}",
             icon=":material/history:",
         )
         return

@@ -76,7 +76,7 @@ def downloads(run: Run) -> None:
     """The run's downloads."""
     with st.popover("Download", icon=":material/download:"):
         st.markdown("**The whole run**")
-        button.draw("Player (HTML)", lambda: _page(run), f"specdec-{run.id}", "page")
+        button.draw("Player (HTML)", lambda: page(run), f"specdec-{run.id}", "page")
         if len(run.traces) > 1:
             button.race("Race (JSON)", lambda: race_json(run.traces.values()), f"specdec-{run.id}", "race")
         st.caption("To save a view as a picture, use the menu next to the player's controls.")
@@ -86,7 +86,8 @@ def downloads(run: Run) -> None:
                 _downloads(run, lane)
 
 
-def _page(run: Run) -> str:
+def page(run: Run) -> str:
+    """The run as one file that plays it."""
     from app.export.page import make
 
     traces = run.traces

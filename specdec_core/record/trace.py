@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from .repeats import Loops
     from .show import Page
 
+FIGURES = {"specdec-comparison": "a comparison's figures", "specdec-sweep": "a sweep's figures"}
+"""Other files that the same pages write, by their format."""
+
 
 @dataclass(slots=True)
 class Trace:
@@ -185,7 +188,13 @@ def _check_kind(data: bytes) -> None:
     except ValueError as error:
         raise TraceError(f"This is not a trace: its text {not_json(error)}.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise TraceError(f"This is not a trace: its 'format' is not '{FORMAT}'.")
+        given = content.get("format") if isinstance(content, dict) else None
+        what = FIGURES.get(given) if isinstance(given, str) else None
+        raise TraceError(
+            f"This is not a trace: its 'format' is not '{FORMAT}'"
+            + (f" but '{given}', {what} without any rounds" if what else "")
+            + "; take the file of Race (JSON), from an open run's Download in the Library, or that of race --json."
+        )
     if content.get("version") != VERSION or isinstance(content["version"], bool):
         given = str(content.get("version"))[:20]
         raise TraceError(f"This trace has version {given}; this program reads version {VERSION}.")

@@ -514,6 +514,26 @@ def test_a_lane_s_letter_stands_above_its_name(table: pd.DataFrame) -> None:
     assert heads[0].startswith("<b>B</b><br>&lt;i&gt;") and "γ\u00a0=\u00a04" in heads[0]
 
 
+def test_the_matrix_s_heads_are_whole_and_there_is_room_for_them(table: pd.DataFrame) -> None:
+    """Catches: one row of cells above which letters are cut off, “head, lev / els = 3”, and three lanes that are all
+    “lossy: …”."""
+    names = (
+        "A · Plain decoding",
+        "B · EAGLE head, levels = 3, followed per level = 2, tokens sent = 4",
+        "C · Draft model, γ = 4, lossy: Typical acceptance",
+        "D · Draft model, γ = 4, lossy: Confidence threshold",
+    )
+    made = table[table["family"] == "tales"].assign(label=lambda rows: [names[lane] for lane in rows["lane"]])
+    layout = charts.comparison_matrix(made, "speedup", "measured").figure.layout
+    heads = [head.replace("<b>", "").replace("</b><br>", " · ") for head in layout.xaxis.ticktext]
+    assert [head.replace("<br>", " ").replace("\u00a0", " ") for head in heads] == list(names[1:])
+    lines = max(head.count("<br>") + 1 for head in layout.xaxis.ticktext)
+    assert layout.margin.t >= 1.3 * layout.xaxis.tickfont.size * lines
+    assert layout.height - layout.margin.t - layout.margin.b >= layout.minreducedheight, (
+        "else Plotly cuts the heads"
+    )
+
+
 def test_an_unfinished_or_failed_cell_says_so(table: pd.DataFrame) -> None:
     partial = table[~((table["family"] == "<code>") & (table["lane"] == 3))].copy()
     partial.loc[(partial["family"] == "<code>") & (partial["lane"] == 2), "prompts"] = 0
@@ -548,4 +568,8 @@ def test_text_takes_the_page_s_colour_and_the_chart_stays_as_it_was(
 def test_labels_are_broken_where_words_end() -> None:
     assert broken("Draft model, γ = 4", 16) == "Draft model,<br>γ\u00a0=\u00a04"
     assert broken("one two three four five", 9, 2) == "one two<br>three fo…"
+    assert broken("EAGLE head, levels = 3", 9, 4) == "EAGLE<br>head,<br>levels\u00a0=\u00a03", (
+        "a usual word is whole"
+    )
+    assert broken("a" * 30, 9, 4).count("<br>") == 2, "and a longer one is not"
     assert broken("<b>", 9) == "&lt;b&gt;"

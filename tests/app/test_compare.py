@@ -336,7 +336,8 @@ def test_what_a_lossy_rule_refuses_wrongly_is_counted_as_well(rule: str, options
     assert (rule == "confidence") <= (kept == 0 < refused)
     assert found.share == pytest.approx(kept / 60) and found.refused == pytest.approx(refused / rejected)
     assert (
-        f"kept wrongly {kept} of {accepted} guesses, refused wrongly {refused} of {rejected}" in found.short
+        f"false acceptances {kept} of {accepted} guesses, false rejections {refused} of {rejected}"
+        in found.short
     )
     assert f"would have kept {refused} of the {rejected} that were rejected" in found.sentence
 
@@ -566,6 +567,8 @@ def test_every_tab_opens_after_a_run(fresh: Runs) -> None:
         at = raced_page(opened(tokens="20", tab=name), fresh)
         assert not at.exception, name
     assert len(at.code) >= 5
+    # a link's words name the first; the library imports the second
+    assert {"Player (HTML)", "Race (JSON)"} <= {button.proto.label for button in at.get("download_button")}
     raced = fresh.get(param(at, "run"))
     assert raced is not None
     rates = {lane: trace.stats.tokens_per_second or 0.0 for lane, trace in raced.traces.items() if lane}

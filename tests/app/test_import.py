@@ -97,6 +97,11 @@ BROKEN: dict[str, tuple[Callable[[Trace], bytes], str]] = {
     "a picture": (lambda trace: b"\x89PNG\r\n\x1a\n" + bytes(100), "not valid JSON"),
     "half": (lambda trace: trace.to_json().encode()[:-50], "not complete JSON"),
     "another thing": (lambda trace: b'{"format": "something"}', "its 'format' is not"),
+    "a comparison's table": (
+        lambda trace: b'{"format": "specdec-comparison"}',
+        "but 'specdec-comparison', a comparison's figures without any rounds; take the file of Race (JSON), from an "
+        "open run's Download in the Library",
+    ),
     "a list": (lambda trace: b"[1, 2]", "its 'format' is not"),
     "another version": (
         lambda trace: changed(trace, lambda content: content.update(version=7)),

@@ -273,6 +273,28 @@ def test_a_bound_is_no_measured_speedup_in_the_order(off_the_clock: str) -> None
     assert listing.find([bound, some], "", "any", "tokens-per-pass")[0] is some
 
 
+def test_a_card_shows_plain_decoding_and_the_fastest_lanes_with_their_letters() -> None:
+    """Catches: three lanes and “and 1 lane more”, which was the fastest; figures that belong to no name."""
+
+    def of(*lanes: tuple[str, float]) -> Entry:
+        made = [
+            entry("x", proposer=name, tokens_per_second=speed, speedup=speed / 10) for name, speed in lanes
+        ]
+        return Entry("all", "all", "a prompt", 0.0, tuple(lane.lanes[0] for lane in made))
+
+    few = of(("none", 10), ("draft-model", 11), ("eagle", 8), ("medusa", 7))
+    assert [line[:8] for line in rows.lines(few)] == ["**A** · ", "**B** · ", "**C** · ", "**D** · "]
+    many = of(("none", 10), ("draft-model", 11), ("eagle", 8), ("oracle", 99), ("eagle3", 20), ("medusa", 7))
+    plain, draft, eagle3, more = rows.lines(many)
+    assert rows.told(many) == [0, 1, 4] and more == "and 3 more lanes"
+    assert plain.startswith("**A** · ") and "10 tokens/s" in plain
+    assert draft.startswith("**B** · ") and "**1.10×**" in draft
+    assert eagle3.startswith("**E** · ") and "**2.00×**" in eagle3
+    assert rows.lines(replace(many, lanes=many.lanes[:5]))[3] == "and 2 more lanes"
+    (alone,) = rows.lines(of(("none", 10)))
+    assert "**A**" not in alone
+
+
 def test_a_speedup_that_chance_could_bring_is_no_clear_one() -> None:
     """By the intervals of “Why faster, why slower”, as in the player's headline. Catches: 1.17× in the library of what
     the run itself called not clearly faster; a doubt about runs that were kept before it was asked."""
@@ -745,6 +767,7 @@ def test_a_run_of_which_too_little_is_known_is_found_in_the_library(
     for run in (early, "gone"):
         at = opened(run, BEN)
         assert "no longer kept" in words(at) and not at.get("page_link")
+        assert "Its owner can share it: in the Library, open the run and press Share." in words(at)
 
 
 def test_every_control_of_the_page_comes_back_from_its_address(saving: Runs) -> None:

@@ -234,6 +234,8 @@ def test_the_page_sweeps_what_was_chosen_and_shows_the_matrix(page: AppTest, job
     assert "2 prompts × 3 lanes × 3 repeats = 18 cells" in words(page)
     job = started(page, jobs)
     assert job.wait(WAIT)
+    for row in job.rows:
+        row.repeated = 0.9 if row.lane == 1 else 0.0
     page.run()
     assert not page.exception
     assert "All 18 cells measured." in words(page)
@@ -249,6 +251,8 @@ def test_the_page_sweeps_what_was_chosen_and_shows_the_matrix(page: AppTest, job
     speed = job.rows[1].tokens / job.rows[1].seconds * job.rows[0].seconds / job.rows[0].tokens
     assert (line["Kind of text"], line["Lane"], line["Prompts"]) == ("Stories", "B · Draft *model*", "1")
     assert 0.1 < float(line["Speedup"].partition("×")[0]) / speed < 10 and "None" not in str(lines)
+    assert line["Same text as plain decoding"] == "100% of prompts"
+    assert line["Loops"] == "1 text (90% of tokens repeat)" and lines[2]["Loops"].startswith("0 texts (")
     assert line["Acceptance rate α"].startswith(f"{job.rows[1].acceptance_rate:.0%} (")
     for measure, sign, how in (
         ("tokens_per_pass", ".", "medians over"),
