@@ -429,6 +429,34 @@ def place_of(at: Any) -> str:
     return found[1]
 
 
+def test_n_and_b_lead_through_the_lessons_of_a_lecture() -> None:
+    """Catches: N that ends at a lesson's last step, as long as its question is not answered or for good."""
+
+    def keys(at: Any) -> dict[str, str]:
+        return {button.proto.shortcut: button.key for button in at.button if button.proto.shortcut}
+
+    def param(at: Any, key: str) -> str | None:
+        value = at.query_params.get(key)
+        return value[-1] if isinstance(value, list) else value
+
+    at = page(order="race,coin", lesson="race", hide="code", present="1")
+    assert "b" not in keys(at)  # nothing comes before it
+    press(at, keys(at)["p"])
+    for step in ("change", "explain", "check", "lab"):
+        press(at, keys(at)["n"])
+        assert param(at, "at") == step
+    press(at, keys(at)["n"])
+    assert (param(at, "lesson"), param(at, "at"), param(at, "order")) == ("coin", None, "race,coin")
+    press(at, keys(at)["b"])
+    assert (param(at, "lesson"), param(at, "at")) == ("race", "lab")
+    press(at, keys(at)["n"])
+    press(at, keys(at)["p"])
+    while param(at, "at") != "lab":
+        press(at, keys(at)["n"])
+    press(at, keys(at)["n"])
+    assert param(at, "inventory") == "after"
+
+
 def test_a_new_step_or_list_is_a_new_place_and_a_choice_is_none() -> None:
     at, lesson = page(lesson="race"), lesson_of("race")
     places = [place_of(at)]

@@ -367,7 +367,10 @@ def test_the_wait_is_drawn_to_scale() -> None:
         first_word_picture.Lane("b", 1.0, (0.5, 1.0)),
     ]
     html = first_word_picture.lanes(lanes, WORDS)
-    assert re.findall(r"class='reading apart' style='left:0.000%;width:([\d.]+)%'", html) == ["25.000", "25.000"]
+    assert re.findall(r"class='reading apart' style='left:0.000%;width:([\d.]+)%'", html) == [
+        "25.000",
+        "25.000",
+    ]
     assert re.findall(r"class='rest apart' style='left:([\d.]+)%;width:([\d.]+)%'", html) == [
         ("50.000", "25.000"), ("75.000", "25.000"), ("37.500", "12.500"),
     ]  # fmt: skip
