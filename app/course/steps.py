@@ -180,15 +180,13 @@ def _code(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     keys = [key for key in section.items if key in code.lights]
     picked = keys[0]
     if len(keys) > 1:
-        picked = (
-            st.segmented_control(
-                words("steps.line"),
-                keys,
-                default=keys[0],
-                key=f"course-{lesson.id}-light",
-                label_visibility="visible",
-            )
-            or keys[0]
+        picked = st.segmented_control(
+            words("steps.line"),
+            keys,
+            default=keys[0],
+            required=True,
+            key=f"course-{lesson.id}-light",
+            label_visibility="visible",
         )
     st.markdown(section.items[picked].text)
     lines = "".join(

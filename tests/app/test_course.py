@@ -272,7 +272,8 @@ def test_nothing_of_what_comes_is_in_the_page_before_the_prediction(lesson: Less
 
 
 def test_a_prediction_is_kept_and_cannot_be_changed(lesson: Lesson) -> None:
-    """Catches: a lock that does not hold, a prediction that is not on every later screen, a step that breaks."""
+    """Catches: a lock that does not hold, a prediction that is not on every later screen, a step that breaks, a
+    choice between pictures that leaves none."""
     at = predict(page(lesson=lesson.id), lesson)
     for step in STEPS[1:]:
         at.query_params["at"] = step
@@ -281,6 +282,8 @@ def test_a_prediction_is_kept_and_cannot_be_changed(lesson: Lesson) -> None:
         assert "You predicted:" in sent(at)
         prose = lesson.sections[step].prose
         assert prose.split("\n")[0][:30] in sent(at)
+        # What is in use cannot be pressed away: no option would look chosen.
+        assert [choice.key for choice in at.button_group if not choice.proto.required] == []
     at.query_params["at"] = STEPS[0]
     at.run()
     assert "course-lock" not in [button.key for button in at.button]
