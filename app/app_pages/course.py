@@ -56,5 +56,10 @@ elif lesson is None:
     overview.draw(listed, words)
 else:
     st.title(f"{lesson.number} · {plain(lesson.front.title)}", anchor=False)
-    steps.draw(lesson, words, partial(overview.onward, lesson.id, listed, words))
+    steps.draw(
+        lesson,
+        words,
+        partial(overview.onward, lesson.id, listed, words),
+        overview.before(lesson.id, listed),
+    )
 progress.save()

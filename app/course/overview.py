@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import streamlit as st
@@ -208,18 +210,35 @@ def _taken_up() -> None:
         st.session_state[PROBLEM] = True
 
 
-def onward(key: str, lessons: list[Listed], words: Words) -> None:
-    """The way to the next lesson, from one of the gallery also past the others, at the end to the questions."""
+def before(key: str, lessons: list[Listed]) -> Callable[[], None] | None:
+    """What opens the lesson before this one at its end; None if this is the first."""
+    ids = [each.id for each in lessons]
+    at = ids.index(key) if key in ids else 0
+    return partial(_open_end, ids[at - 1]) if at else None
+
+
+def _open_end(key: str) -> None:
+    open_lesson(key)
+    address.put("at", teaching.steps()[-1])
+
+
+def onward(key: str, lessons: list[Listed], words: Words, last: bool) -> None:
+    """The way to the next lesson, from one of the gallery also past the others, at the end to the questions.
+
+    At a lesson's `last` step N leads to what comes next in the list.
+    """
     ids = [each.id for each in lessons]
     if key not in ids:
         return
     at = ids.index(key)
+    shortcut = "N" if last else None
     if at + 1 == len(ids):
         st.button(
             words("inventory.open_after"),
             on_click=open_part,
             args=("inventory", "after"),
             icon=":material/quiz:",
+            shortcut=shortcut,
             key="course-onward",
         )
         return
@@ -236,5 +255,6 @@ def onward(key: str, lessons: list[Listed], words: Words) -> None:
             if (name == "course-past") == (enough and past is not lessons[at + 1])
             else "secondary",
             icon=":material/school:",
+            shortcut=shortcut if name == "course-onward" else None,
             key=name,
         )

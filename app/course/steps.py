@@ -6,6 +6,7 @@ A prediction's outcome is not sent to the browser before the prediction is locke
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from urllib.parse import urlencode
 
@@ -21,8 +22,14 @@ from .pictures import Place
 from .words import Words
 
 
-def draw(lesson: Lesson, words: Words, onward: Callable[[], None]) -> None:
-    """The step that the address requests, or the farthest open one; `onward` leads to the next lesson."""
+def draw(
+    lesson: Lesson, words: Words, onward: Callable[[bool], None], before: Callable[[], None] | None
+) -> None:
+    """The step that the address requests, or the farthest open one.
+
+    `onward` draws the way to the next lesson, which N leads if it is given True; `before` opens the lesson before this
+    one, if there is one.
+    """
     mine = progress.here().of(lesson.id)
     shown = teaching.steps()
     step = _allowed(st.query_params.get("at", STEPS[0]), mine, shown)
@@ -40,9 +47,10 @@ def draw(lesson: Lesson, words: Words, onward: Callable[[], None]) -> None:
             prediction.lock(lesson, mine, words, go)
         elif step == "check":
             _answer(lesson, mine, words)
-        _moves(step, mine, shown, words)
-        if mine.done:
-            onward()
+        _moves(step, mine, shown, before, words)
+        last = step == shown[-1]
+        if mine.done or last:
+            onward(last)
 
 
 def _allowed(asked: str, mine: progress.Progress, shown: Sequence[str]) -> str:
@@ -75,16 +83,22 @@ def _trail(step: str, mine: progress.Progress, shown: Sequence[str], words: Word
                 )
 
 
-def _moves(step: str, mine: progress.Progress, shown: Sequence[str], words: Words) -> None:
-    """Back and next; B and N on the keyboard."""
+def _moves(
+    step: str,
+    mine: progress.Progress,
+    shown: Sequence[str],
+    before: Callable[[], None] | None,
+    words: Words,
+) -> None:
+    """Back and next; B and N on the keyboard. Back from the first step leads to the lesson before."""
     here = shown.index(step)
-    if here:
+    back = partial(go, shown[here - 1]) if here else before
+    if back is not None:
         st.button(
             words("steps.back"),
             icon=":material/arrow_back:",
             shortcut="B",
-            on_click=go,
-            args=(shown[here - 1],),
+            on_click=back,
             key="course-back",
         )
     if here + 1 < len(shown) and mine.predict is not None:
@@ -166,15 +180,13 @@ def _code(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     keys = [key for key in section.items if key in code.lights]
     picked = keys[0]
     if len(keys) > 1:
-        picked = (
-            st.segmented_control(
-                words("steps.line"),
-                keys,
-                default=keys[0],
-                key=f"course-{lesson.id}-light",
-                label_visibility="visible",
-            )
-            or keys[0]
+        picked = st.segmented_control(
+            words("steps.line"),
+            keys,
+            default=keys[0],
+            required=True,
+            key=f"course-{lesson.id}-light",
+            label_visibility="visible",
         )
     st.markdown(section.items[picked].text)
     lines = "".join(

@@ -272,7 +272,8 @@ def test_nothing_of_what_comes_is_in_the_page_before_the_prediction(lesson: Less
 
 
 def test_a_prediction_is_kept_and_cannot_be_changed(lesson: Lesson) -> None:
-    """Catches: a lock that does not hold, a prediction that is not on every later screen, a step that breaks."""
+    """Catches: a lock that does not hold, a prediction that is not on every later screen, a step that breaks, a
+    choice between pictures that leaves none."""
     at = predict(page(lesson=lesson.id), lesson)
     for step in STEPS[1:]:
         at.query_params["at"] = step
@@ -281,6 +282,8 @@ def test_a_prediction_is_kept_and_cannot_be_changed(lesson: Lesson) -> None:
         assert "You predicted:" in sent(at)
         prose = lesson.sections[step].prose
         assert prose.split("\n")[0][:30] in sent(at)
+        # What is in use cannot be pressed away: no option would look chosen.
+        assert [choice.key for choice in at.button_group if not choice.proto.required] == []
     at.query_params["at"] = STEPS[0]
     at.run()
     assert "course-lock" not in [button.key for button in at.button]
@@ -427,6 +430,34 @@ def place_of(at: Any) -> str:
     found = re.search(r'"place": ?"([^"]*)"', sent(at))
     assert found
     return found[1]
+
+
+def test_n_and_b_lead_through_the_lessons_of_a_lecture() -> None:
+    """Catches: N that ends at a lesson's last step, as long as its question is not answered or for good."""
+
+    def keys(at: Any) -> dict[str, str]:
+        return {button.proto.shortcut: button.key for button in at.button if button.proto.shortcut}
+
+    def param(at: Any, key: str) -> str | None:
+        value = at.query_params.get(key)
+        return value[-1] if isinstance(value, list) else value
+
+    at = page(order="race,coin", lesson="race", hide="code", present="1")
+    assert "b" not in keys(at)  # nothing comes before it
+    press(at, keys(at)["p"])
+    for step in ("change", "explain", "check", "lab"):
+        press(at, keys(at)["n"])
+        assert param(at, "at") == step
+    press(at, keys(at)["n"])
+    assert (param(at, "lesson"), param(at, "at"), param(at, "order")) == ("coin", None, "race,coin")
+    press(at, keys(at)["b"])
+    assert (param(at, "lesson"), param(at, "at")) == ("race", "lab")
+    press(at, keys(at)["n"])
+    press(at, keys(at)["p"])
+    while param(at, "at") != "lab":
+        press(at, keys(at)["n"])
+    press(at, keys(at)["n"])
+    assert param(at, "inventory") == "after"
 
 
 def test_a_new_step_or_list_is_a_new_place_and_a_choice_is_none() -> None:

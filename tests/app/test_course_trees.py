@@ -156,6 +156,25 @@ def test_presets_fit_the_budget_and_the_heads() -> None:
     assert tree_builder.preset("empty", TABLE, 3) == []
 
 
+def test_an_empty_tree_is_compared_with_no_other() -> None:
+    def names(tree: list[tuple[int, ...]]) -> list[str]:
+        meters = tree_builder.modelled(tree, TABLE, 0.5, WORDS)["meters"]
+        return [one["label"] for one in meters]
+
+    assert names([]) == ["Your tree"]
+    assert names([(0,)]) == ["Your tree", "Best tree of 1"]
+
+
+def test_why_a_chain_of_heads_is_short_is_said(lesson: Lesson) -> None:
+    """Catches: a chain of 4 under the task of spending 8 nodes, without a word."""
+    at = predict(page(lesson="trees"), lesson)
+    press(at, "course-next")
+    levels = len(tree_builder.accuracies("heads", 8))
+    assert f"These heads guess {levels} tokens ahead" in sent(at)
+    at.button_group(key="course-trees-change-guesser").set_value("0.6").run()
+    assert "tokens ahead" not in sent(at)
+
+
 def test_a_chain_on_the_record_is_counted_by_hand() -> None:
     """Where the recorded text goes on with the first node of a round's tree, a tree of that node brings two tokens."""
     trace = recorded.trace("medusa")

@@ -231,7 +231,8 @@ def test_what_stands_beside_the_lessons(page: Page, server: Server, part: str) -
 
 
 def test_a_presentation_is_led_with_four_keys(page: Page, server: Server) -> None:
-    """N and B, P for a class that predicted aloud, Escape to leave. A reload loses nothing."""
+    """N and B, from lesson to lesson too, P for a class that predicted aloud, Escape to leave. A reload loses
+    nothing."""
     page.context.clear_cookies()
     page.goto(f"{server.url}/course?lesson=coin&present=1&hide=code")
     at_step(page, "Predict")
@@ -249,6 +250,16 @@ def test_a_presentation_is_led_with_four_keys(page: Page, server: Server) -> Non
         further(page, name)
     page.evaluate(LISTENING)
     page.keyboard.press("b")
+    at_step(page, "Explain")
+    for name in ("Check", "Try it in the lab"):
+        further(page, name)
+    page.evaluate(LISTENING)
+    page.keyboard.press("n")  # the question is not answered: the class answered aloud
+    at_step(page, "Predict")
+    page.evaluate(LISTENING)
+    page.keyboard.press("b")
+    at_step(page, "Try it in the lab")
+    page.locator(".st-key-course-to-explain button").click()
     at_step(page, "Explain")
     page.reload()
     at_step(page, "Explain")

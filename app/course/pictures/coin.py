@@ -52,14 +52,14 @@ def draw(given: With, at: Place) -> None:
         found = coin.masses(RULE, given.p, given.q)
         possible = [token for token, share in enumerate(given.q) if share > 0.0]
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            picked = st.segmented_control(
+            token = st.segmented_control(
                 at.words("coin.guess"),
                 possible,
                 default=given.token,
                 format_func=lambda token: LETTERS[token],
+                required=True,
                 key=at.key("token"),
             )
-            token = given.token if picked is None else picked
             u = scale(at.words("coin.u"), 0.0, 0.99, 0.3, 0.01, at.words, at.key("u"), width=360)
         st.html(tossed(given.p, given.q, found, token, u, at.words))
         st.html(bars(given.p, given.q, found, at.words, coin_at=(token, u)))

@@ -103,15 +103,13 @@ def turned(given: With, at: Place) -> tuple[str, Options, float, float]:
     options: Options = ()
     stop, cost = given.stops[0], given.costs[0]
     if "rule" in given.controls:
-        rule = (
-            st.segmented_control(
-                words("dial.rule"),
-                [EXACT, *LOSSY],
-                default=EXACT,
-                format_func=lambda name: words(f"dial.{name}"),
-                key=at.key("rule"),
-            )
-            or EXACT
+        rule = st.segmented_control(
+            words("dial.rule"),
+            [EXACT, *LOSSY],
+            default=EXACT,
+            format_func=lambda name: words(f"dial.{name}"),
+            required=True,
+            key=at.key("rule"),
         )
     with st.container(horizontal=True, gap="large", key=at.key("knobs")):
         if rule in KNOBS:

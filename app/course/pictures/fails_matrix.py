@@ -30,16 +30,13 @@ def draw(given: With, at: Place) -> None:
     @fragment
     def show() -> None:
         st.html(CSS)
-        shown = (
-            st.segmented_control(
-                at.words("fails-matrix.shown"),
-                SHOWN,
-                default="speedup",
-                format_func=lambda name: at.words(f"fails-matrix.{name}"),
-                required=True,
-                key=at.key("shown"),
-            )
-            or "speedup"
+        shown = st.segmented_control(
+            at.words("fails-matrix.shown"),
+            SHOWN,
+            default="speedup",
+            format_func=lambda name: at.words(f"fails-matrix.{name}"),
+            required=True,
+            key=at.key("shown"),
         )
         st.html(table(shown, at.words))
         st.caption(f"{at.words(f'fails-matrix.about_{shown}')} {measured.source(at.words)}")

@@ -63,15 +63,13 @@ def draw(given: With, at: Place) -> None:
         picked = given.examples[0]
         with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
             if len(given.examples) > 1:
-                picked = (
-                    st.segmented_control(
-                        words("heads.which"),
-                        given.examples,
-                        default=picked,
-                        format_func=lambda key: named(f"heads.name-{key}", key, words),
-                        key=at.key("example"),
-                    )
-                    or picked
+                picked = st.segmented_control(
+                    words("heads.which"),
+                    given.examples,
+                    default=picked,
+                    format_func=lambda key: named(f"heads.name-{key}", key, words),
+                    required=True,
+                    key=at.key("example"),
                 )
             found = trace(picked)
             rounds = forked(found)

@@ -46,15 +46,13 @@ def draw(given: With, at: Place) -> None:
     def show() -> None:
         picked = given.examples[0]
         if len(given.examples) > 1:
-            picked = (
-                st.segmented_control(
-                    at.words("kv-rows.which"),
-                    given.examples,
-                    default=picked,
-                    format_func=lambda name: at.words(f"kv-rows.name-{name}"),
-                    key=at.key("example"),
-                )
-                or picked
+            picked = st.segmented_control(
+                at.words("kv-rows.which"),
+                given.examples,
+                default=picked,
+                format_func=lambda name: at.words(f"kv-rows.name-{name}"),
+                required=True,
+                key=at.key("example"),
             )
         found = trace(picked)
         last, number = len(found.rounds) - 1, given.round

@@ -87,16 +87,14 @@ def draw(given: With, at: Place) -> None:
             fill()
         sample = given.samples[0]
         if len(given.samples) > 1:
-            sample = (
-                st.segmented_control(
-                    words("lookup.sample"),
-                    given.samples,
-                    default=sample,
-                    format_func=lambda name: words(f"lookup.name-{name}"),
-                    key=sample_key,
-                    on_change=fill if given.own else None,
-                )
-                or sample
+            sample = st.segmented_control(
+                words("lookup.sample"),
+                given.samples,
+                default=sample,
+                format_func=lambda name: words(f"lookup.name-{name}"),
+                required=True,
+                key=sample_key,
+                on_change=fill if given.own else None,
             )
         texts = words(f"lookup.read-{sample}"), words(f"lookup.write-{sample}")
         if given.own:

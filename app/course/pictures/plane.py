@@ -108,15 +108,13 @@ def draw(given: With, at: Place) -> None:
             if given.lengths:
                 gamma = st.slider(words("plane.length"), 1, LONGEST, gamma, key=at.key("length"))
         if len(given.groups) > 1:
-            group = (
-                st.segmented_control(
-                    words("plane.group"),
-                    given.groups,
-                    default=group,
-                    format_func=lambda name: measured.name("text", name, words),
-                    key=at.key("group"),
-                )
-                or group
+            group = st.segmented_control(
+                words("plane.group"),
+                given.groups,
+                default=group,
+                format_func=lambda name: measured.name("text", name, words),
+                required=True,
+                key=at.key("group"),
             )
         found = [dot(name, group, gamma) for name in given.drafters]
         chosen = found[given.drafters.index(picked)]

@@ -66,16 +66,14 @@ def choose(given: With, at: Place) -> recorded.Example:
     """The example to show, picked by the learner if there are several."""
     picked = given.examples[0]
     if len(given.examples) > 1:
-        picked = (
-            st.segmented_control(
-                at.words("player.which"),
-                given.examples,
-                default=picked,
-                format_func=lambda example: at.words(f"examples.{example}"),
-                key=at.key("example"),
-                on_change=forget,
-            )
-            or picked
+        picked = st.segmented_control(
+            at.words("player.which"),
+            given.examples,
+            default=picked,
+            format_func=lambda example: at.words(f"examples.{example}"),
+            required=True,
+            key=at.key("example"),
+            on_change=forget,
         )
     example = recorded.find(picked)
     assert example is not None

@@ -47,15 +47,13 @@ def draw(given: With, at: Place) -> None:
     def show() -> None:
         picked = next(iter(given.examples))
         if len(given.examples) > 1:
-            picked = (
-                st.segmented_control(
-                    at.words("race.which"),
-                    list(given.examples),
-                    default=picked,
-                    format_func=given.examples.__getitem__,
-                    key=at.key("example"),
-                )
-                or picked
+            picked = st.segmented_control(
+                at.words("race.which"),
+                list(given.examples),
+                default=picked,
+                format_func=given.examples.__getitem__,
+                required=True,
+                key=at.key("example"),
             )
         turns = at.key("turn")
         st.session_state.setdefault(turns, 0)

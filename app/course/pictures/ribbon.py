@@ -56,15 +56,13 @@ def draw(given: With, at: Place) -> None:
     def show() -> None:
         picked = next(iter(given.examples))
         if len(given.examples) > 1:
-            picked = (
-                st.segmented_control(
-                    at.words("ribbon.which"),
-                    list(given.examples),
-                    default=picked,
-                    format_func=given.examples.__getitem__,
-                    key=at.key("example"),
-                )
-                or picked
+            picked = st.segmented_control(
+                at.words("ribbon.which"),
+                list(given.examples),
+                default=picked,
+                format_func=given.examples.__getitem__,
+                required=True,
+                key=at.key("example"),
             )
         found = boxes(picked, given.boxes) if given.boxes else ()
         example = recorded.find(picked)

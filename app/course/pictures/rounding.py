@@ -54,11 +54,12 @@ def draw(given: With, at: Place) -> None:
     @fragment
     def show() -> None:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            stored = (
-                st.segmented_control(
-                    at.words("rounding.format"), given.formats, default=given.formats[0], key=at.key("format")
-                )
-                or given.formats[0]
+            stored = st.segmented_control(
+                at.words("rounding.format"),
+                given.formats,
+                default=given.formats[0],
+                required=True,
+                key=at.key("format"),
             )
             raised = scale(
                 at.words("rounding.raise", word=list(given.logits)[-1]),

@@ -51,15 +51,13 @@ def draw(given: With, at: Place) -> None:
     def show() -> None:
         of = given.language()
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            count = (
-                st.segmented_control(
-                    at.words("same_distribution.count"),
-                    COUNTS,
-                    default=COUNTS[0],
-                    format_func=at.words.whole,
-                    key=at.key("count"),
-                )
-                or COUNTS[0]
+            count = st.segmented_control(
+                at.words("same_distribution.count"),
+                COUNTS,
+                default=COUNTS[0],
+                format_func=at.words.whole,
+                required=True,
+                key=at.key("count"),
             )
             seed = st.session_state.setdefault(at.key("seed"), 0)
             st.button(

@@ -129,16 +129,16 @@ def draw(given: With, at: Place) -> None:
 def _chosen(given: With, at: Place) -> int:
     """The place that the learner chose for the first wrong guess."""
     places = sorted(first_wrong(given.target.split(), draft.split()) for draft in given.drafts)
-    picked = st.segmented_control(
+    return st.segmented_control(
         at.words("stairs.wrong"),
         [NONE, *places],
         default=given.wrong,
         format_func=lambda place: at.words("stairs.none") if place == NONE else str(place),
+        required=True,
         key=at.key("wrong"),
         on_change=_restart,
         args=(at.key("step"),),
     )
-    return given.wrong if picked is None else picked
 
 
 def _go(key: str, step: int) -> None:

@@ -88,16 +88,14 @@ def draw(given: With, at: Place) -> None:
         names = {name(each): each for each in given.guessers}
         picked = next(iter(names))
         if len(names) > 1:
-            picked = (
-                st.segmented_control(
-                    words("tree_builder.guesser"),
-                    list(names),
-                    default=picked,
-                    format_func=lambda key: guesser(names[key], words),
-                    key=at.key("guesser"),
-                    help=words("tree_builder.guesser_help"),
-                )
-                or picked
+            picked = st.segmented_control(
+                words("tree_builder.guesser"),
+                list(names),
+                default=picked,
+                format_func=lambda key: guesser(names[key], words),
+                required=True,
+                key=at.key("guesser"),
+                help=words("tree_builder.guesser_help"),
             )
         accuracy = accuracies(names[picked], given.budget)
         tree = fitting(
@@ -114,6 +112,8 @@ def draw(given: With, at: Place) -> None:
                     args=(held, preset(kind, accuracy, given.budget)),
                     key=at.key(f"start-{kind}"),
                 )
+        if len(accuracy) < given.budget:
+            st.caption(words("tree_builder.levels", levels=len(accuracy)))
         worth = [modelled(tree, accuracy, names[picked], words)]
         if picked == "heads":
             worth += on_record(tree, given.example, words)
@@ -338,15 +338,14 @@ def still(tree: Sequence[Sequence[int]], words: Words) -> dict[str, Any]:
 def modelled(
     tree: Sequence[Choice], accuracy: Accuracy, picked: Literal["heads"] | Rate, words: Words
 ) -> dict[str, Any]:
-    """Expected tokens per pass, and those of the best tree of that size."""
-    mine = medusa_tree.tokens_per_pass(tree, accuracy)
-    best = medusa_tree.tokens_per_pass(medusa_tree.grow(accuracy, len(tree)), accuracy)
+    """Expected tokens per pass, and if there are nodes those of the best tree of that many."""
+    meters = [meter(words("tree_builder.yours"), medusa_tree.tokens_per_pass(tree, accuracy), "yours", words)]
+    if tree:
+        best = medusa_tree.tokens_per_pass(medusa_tree.grow(accuracy, len(tree)), accuracy)
+        meters.append(meter(words("tree_builder.best_of", nodes=len(tree)), best, "best", words))
     return {
         "title": words("tree_builder.modelled"),
-        "meters": [
-            meter(words("tree_builder.yours"), mine, "yours", words),
-            meter(words("tree_builder.best_of", nodes=len(tree)), best, "best", words),
-        ],
+        "meters": meters,
         "note": words("tree_builder.modelled_heads")
         if picked == "heads"
         else words("tree_builder.modelled_rate", rate=picked),

@@ -40,26 +40,22 @@ def draw(given: With, at: Place) -> None:
 
     @fragment
     def show() -> None:
-        rule = (
-            st.segmented_control(
-                at.words("trials.rule"),
-                given.rules,
-                default=given.rules[0],
-                format_func=lambda name: at.words(f"trials.{name}"),
-                key=at.key("rule"),
-            )
-            or given.rules[0]
+        rule = st.segmented_control(
+            at.words("trials.rule"),
+            given.rules,
+            default=given.rules[0],
+            format_func=lambda name: at.words(f"trials.{name}"),
+            required=True,
+            key=at.key("rule"),
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            count = (
-                st.segmented_control(
-                    at.words("trials.count"),
-                    TRIALS,
-                    default=TRIALS[0],
-                    format_func=at.words.whole,
-                    key=at.key("count"),
-                )
-                or TRIALS[0]
+            count = st.segmented_control(
+                at.words("trials.count"),
+                TRIALS,
+                default=TRIALS[0],
+                format_func=at.words.whole,
+                required=True,
+                key=at.key("count"),
             )
             seed = st.session_state.setdefault(at.key("seed"), 0)
             st.button(

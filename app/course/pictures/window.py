@@ -51,13 +51,13 @@ def _jacobi(given: With, at: Place) -> None:
         if len(given.patterns) > 1:
             pattern = st.segmented_control(
                 words("window.pattern"), given.patterns, default=pattern,
-                format_func=lambda key: words(f"window.pattern-{key}"), key=at.key("pattern"),
-            ) or pattern  # fmt: skip
+                format_func=lambda key: words(f"window.pattern-{key}"), required=True, key=at.key("pattern"),
+            )  # fmt: skip
         if len(given.guesses) > 1:
             guess = st.segmented_control(
                 words("window.guess"), given.guesses, default=guess,
-                format_func=lambda key: words(f"window.guess-{key}"), key=at.key("guess"),
-            ) or guess  # fmt: skip
+                format_func=lambda key: words(f"window.guess-{key}"), required=True, key=at.key("guess"),
+            )  # fmt: skip
         found = rows.rows(pattern, guess, given.positions)
         last = len(found) - 1
         passes = st.slider(words("window.passes"), 0, given.positions, 1, key=at.key("passes"))
