@@ -40,7 +40,7 @@ def _stops(value: object) -> object:
     """Refuse what is no list, in words for users; pydantic speaks of tuples."""
     if not isinstance(value, list | tuple) or len(value) > MAX_STOP_STRINGS:
         raise ValueError(f"a list of at most {MAX_STOP_STRINGS} texts is expected")
-    return value
+    return tuple(value)  # a strict reader of JSON takes nothing else
 
 
 def _temperature(value: float) -> float:

@@ -87,7 +87,7 @@ def broken(change: str) -> dict[str, Any]:
         ),
         ("rounds[2]['start_s'] = -1.0", "Round 2, start_s: "),
         ("t['end'] = 'done'", "end: "),
-        ("header['settings']['temperature'] = 'cold'", "header.settings.temperature: input should be a valid number"),
+        ("header['settings']['temperature'] = 'cold'", "header.settings.temperature: a number is expected"),
         ("header['settings']['temperature'] = -3", "header.settings.temperature: "),
         ("header['settings']['temperature'] = None", "'header.settings.temperature' is missing"),
         ("header['settings']['draft_length'] = 'many'", "header.settings.draft_length: "),

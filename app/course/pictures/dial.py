@@ -341,9 +341,8 @@ def on_record(example: str, rule: str, options: Options, words: Words) -> str:
         rounds=len(found.rounds),
         parts=(found.parts_at or 0) + 1,
     )
-    lossy = not RULES[rule].lossless
-    fewer = found.tokens_per_pass < found.recorded_tokens_per_pass
-    return f"{said} {words('dial.record_less')}" if lossy and fewer else said
+    fewer = (found.tokens_per_pass or 0.0) < (found.recorded_tokens_per_pass or 0.0)
+    return f"{said} {words('dial.record_less')}" if fewer and not RULES[rule].lossless else said
 
 
 @cache
