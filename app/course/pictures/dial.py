@@ -22,7 +22,6 @@ from app.theme import LANES
 from app.ui.fragment import fragment
 from specdec_core.errors import SpecdecError
 from specdec_core.exact.early_stop import Stopped
-from specdec_core.rules import RULES
 
 from . import Place
 
@@ -331,6 +330,7 @@ def on_record(example: str, rule: str, options: Options, words: Words) -> str:
     except SpecdecError:
         return words("dial.no_record")
     flipped = sum(not row.same for row in found.rounds)
+    fewer = (found.tokens_per_pass or 0.0) < (found.recorded_tokens_per_pass or 0.0)
     said = words(
         "dial.record" if flipped else "dial.record_same",
         machine=shown.machine,
@@ -341,8 +341,7 @@ def on_record(example: str, rule: str, options: Options, words: Words) -> str:
         rounds=len(found.rounds),
         parts=(found.parts_at or 0) + 1,
     )
-    fewer = (found.tokens_per_pass or 0.0) < (found.recorded_tokens_per_pass or 0.0)
-    return f"{said} {words('dial.record_less')}" if fewer and not RULES[rule].lossless else said
+    return f"{said} {words('dial.record_less')}" if fewer else said
 
 
 @cache
