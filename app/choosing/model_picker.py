@@ -22,7 +22,7 @@ from app.ui import quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 from specdec_core.errors import ModelError
-from specdec_core.record.schema import ModelInfo
+from specdec_core.proposers import PROPOSERS
 
 OTHER = "other"
 BUNDLED = "bundled"
@@ -127,15 +127,21 @@ def sizes() -> list[str]:
     found = []
     if (models := loaded()) is not None:
         target, draft = models.card.target, models.card.draft
-        smaller = f", the draft model {_millions(draft)}" if draft else ""
-        found = [f"The target has {_millions(target)} parameters{smaller}."]
+        sizes = [("the draft model", draft.parameters)] if draft else []
+        sizes += [
+            (PROPOSERS[name].title, size) for name, size in models.card.heads.items() if name in PROPOSERS
+        ]
+        others = "".join(f", {name} {_millions(size)}" for name, size in sizes)
+        found = [
+            f"The target has {_millions(target.parameters)} parameters{others}; a lane uses its proposer's."
+        ]
     if usual() != BUNDLED:
         found.append("Until the default is ready, the bundled pair stands in for it.")
     return found
 
 
-def _millions(model: ModelInfo) -> str:
-    return f"{model.parameters / 1e6:,.1f} million"
+def _millions(parameters: int) -> str:
+    return f"{parameters / 1e6:,.1f} million"
 
 
 def picked() -> str:

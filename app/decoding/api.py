@@ -41,6 +41,7 @@ class Card:
     Attributes:
         device, machine: where it runs, as in a trace.
         chat_template: whether prompts can be wrapped in a chat template.
+        heads: the parameters of its trained heads, by the name of their proposer.
         missing: each proposer that cannot run with it, and why.
         layers: of the target; None where that is unknown.
         generation: what the target's generation config requests.
@@ -51,6 +52,7 @@ class Card:
     device: str
     machine: str
     chat_template: bool
+    heads: Mapping[str, int]
     missing: Mapping[str, str]
     layers: int | None
     generation: Generation

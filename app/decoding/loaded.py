@@ -46,6 +46,10 @@ class Loaded:
             device=str(models.device),
             machine=models.machine,
             chat_template=models.chat_template,
+            heads={
+                name: sum(weight.numel() for weight in head.parameters())
+                for name, head in models.heads.items()
+            },
             missing={name: why for name, why in available(models).items() if why is not None},
             layers=getattr(config, "num_hidden_layers", None),
             generation=models.generation,

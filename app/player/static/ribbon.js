@@ -214,7 +214,7 @@ function drawRound(lane, round, before) {
     // One mark represents a run of equal verdicts. It follows the text, so that no line begins or ends between them.
     const last = round.tokens[at + 1]?.source !== token.source;
     const chip = el("span", {
-      class: `tok ${token.source}${last ? " closing" : ""}`,
+      class: `tok ${token.source}${last ? " closing" : ""}${token.text.length === 1 && token.text.trim() ? " single" : ""}`,
       "data-node": token.node,
       role: "button",
       tabindex: -1,

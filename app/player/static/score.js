@@ -32,7 +32,8 @@ export function createScore() {
   /** @type {[Round[], Round[]]} the rounds of the lanes that are compared */
   let pair = [[], []];
   let limit = Infinity; // tokens per pass of the whole run, which no speedup exceeds
-  const title = el("span", { class: "speedup-title" });
+  const [name, untilNow] = [el("span"), el("span", { class: "until-now" })];
+  const title = el("span", { class: "speedup-title" }, name, untilNow);
   const origin = el("span", { class: "provenance" });
   const definition = el("p", {}, T.definition);
   const details = el("details", { class: "how" }, el("summary", {}, T.how), definition);
@@ -94,7 +95,8 @@ export function createScore() {
       limit = head ? head.rounds.reduce((sum, round) => sum + round.tokens.length, 0) / Math.max(head.rounds.length, 1) : Infinity;
       named = view?.compared ?? -1;
       pair = view && head ? [lanes[view.baseline]?.rounds ?? [], head.rounds] : [[], []];
-      setText(title, lanes.length > 2 && head ? T.speedupOf(head.label, over) : T.speedup(over));
+      setText(name, lanes.length > 2 && head ? T.speedupOf(head.label) : T.speedup);
+      setText(untilNow, over ? "" : T.untilNow);
       setText(value, ratio === null ? T.none : T.times(ratio));
       value.classList.toggle("none", ratio === null);
       const short = lanes.every((lane) => lane.trace) && lanes.some((lane) => lane.total < (data.least ?? 1));

@@ -34,7 +34,7 @@ function best(rounds, early, score) {
   let [found, most] = [-1, 0];
   rounds.forEach((round, at) => {
     const readable = round.tokens.filter((token) => READABLE.test(token.name)).length / (round.tokens.length + 1);
-    const told = (has(round, "rejected") ? 0.5 : 0) + readable / 2 - (round.total < early ? 0.6 : 0); // less than one acceptance
+    const told = (has(round, "rejected") ? 0.3 : 0) + readable * 0.3 - (round.total < early ? 0.35 : 0); // all together less than one acceptance
     const value = score(round) && (score(round) + told) / (has(round, "cut") ? 1000 : 1);
     if (value >= most && value > 0) [found, most] = [at, value];
   });

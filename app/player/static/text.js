@@ -93,8 +93,9 @@ export const T = {
   ends: { length: "length limit", eos: "end of text", stop: "stop text", cancelled: "stopped" },
   waiting: "waiting for the first token",
 
-  speedup: (/** @type {boolean} */ over) => `Measured speedup${over ? "" : " so far"}`,
-  speedupOf: (/** @type {string} */ label, /** @type {boolean} */ over) => `Measured speedup of ${label}${over ? "" : " so far"}`,
+  speedup: "Measured speedup",
+  speedupOf: (/** @type {string} */ label) => `Measured speedup of ${label}`,
+  untilNow: " so far",
   soFar: "so far",
   none: "—",
   times: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
@@ -161,7 +162,7 @@ export const T = {
   ],
   signsTitle: "Signs in the text",
   signs: [
-    ["␣ ⏎ ⇥", "a space, a line break, a tab"],
+    ["␣ ⏎ ⇥", "a space (drawn where it would be overlooked, or is all that tells two tokens apart), a line break, a tab"],
     ["⟨0xF0⟩ ◌", "a byte, a part of a character"],
     ["∎", "the end of the text: the target's end token; as a guess and in the tree it has its name, such as <|im_end|>"],
     ["✓", "stands at the last of several accepted guesses in a row; each has the blue line below"],

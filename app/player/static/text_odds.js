@@ -144,7 +144,7 @@ export const O = {
   chanceIs: (/** @type {number} */ value, /** @type {number} */ siblings) => (siblings > 1
     ? `How likely one of the ${siblings} is to be accepted follows from their thresholds: 1 − Π(1 − threshold) = ${prob(value)}.`
     : `It is accepted with the probability of its threshold, ${prob(value)}.`),
-  othersIs: "What p and q share among “all others” is the rest: Σ min(p, q) over the whole vocabulary, as recorded, minus what the tokens listed above share.",
+  othersIs: "Σ min(p, q) was recorded over the whole vocabulary. What the tokens listed above leave of it is drawn as shared by “all others”.",
   atMost: "“<” and a faded bar: the record has only a bound for this probability, and that part may be shared or not.",
   oneHot: (/** @type {boolean} */ guessed, /** @type {boolean} */ sure) => `At temperature 0 the rule sees p = 1 for the target's most likely token${guessed ? ", and q = 1 for a guess" : ""}.${sure ? " How sure the models were is in the other view." : ""}`,
   modelsOnly: (/** @type {boolean} */ guessed, /** @type {boolean} */ penalised, /** @type {boolean} */ before) => `These are the models' own probabilities (temperature 1${penalised ? `, ${before ? "before" : "after"} the penalty for repetition` : ""}). ${guessed ? "The rule compares" : "The target chooses from"} the distributions of the other view.`,

@@ -94,7 +94,7 @@ export const W = {
   slotsAfter: "after the commit",
   freeSlot: "free again: the next pass writes here",
   pendingSlot: (/** @type {string} */ text) => `${text}, the newest token: it has no row yet, the next pass writes it.`,
-  slotsFrom: "The record holds the cache's length; rows and slots are computed from it.",
+  slotsFrom: "What was recorded is the cache's length; rows and slots follow from it.",
   kvUnknown: "The record of this run has no cache lengths yet.",
   kvReserved: (/** @type {number} */ before, /** @type {number} */ width) => `${before} rows are kept. ${slots(before, width)} reserved for the pass; nothing is written there yet.`,
   kvWritten: (/** @type {number} */ before, /** @type {number} */ width) => `The pass has written ${count(width, "row")}, ${slots(before, width, "")}; the verdicts decide which stay.`,

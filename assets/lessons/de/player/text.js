@@ -123,8 +123,9 @@ export const T = {
   ends: { length: "Längengrenze", eos: "Textende", stop: "Stopptext", cancelled: "angehalten" },
   waiting: "wartet auf das erste Token",
 
-  speedup: (over) => `Gemessener Speedup${over ? "" : " bisher"}`,
-  speedupOf: (label, over) => `Gemessener Speedup von ${label}${over ? "" : " bisher"}`,
+  speedup: "Gemessener Speedup",
+  speedupOf: (label) => `Gemessener Speedup von ${label}`,
+  untilNow: " bisher",
   soFar: "bisher",
   none: "—",
   times: (value) => `${fixed(value, value < 9.995 ? 2 : 1)}×`,
@@ -189,7 +190,7 @@ export const T = {
   ],
   signsTitle: "Zeichen im Text",
   signs: [
-    ["␣ ⏎ ⇥", "ein Leerzeichen, ein Zeilenumbruch, ein Tabulator"],
+    ["␣ ⏎ ⇥", "ein Leerzeichen (gezeichnet, wo man es übersähe oder nur es zwei Tokens unterscheidet), ein Zeilenumbruch, ein Tabulator"],
     ["⟨0xF0⟩ ◌", "ein Teil eines Schriftzeichens"],
     ["∎", "das Ende des Textes: das Endzeichen des Zielmodells; der Baum zeigt seinen Namen, etwa <|im_end|>"],
     ["✓", "steht beim letzten von mehreren angenommenen Vorschlägen hintereinander; jeder hat die blaue Linie"],

@@ -15,7 +15,7 @@ const pieces = (texts) => texts.map((text) => `‚${text}‘`).join(" ");
  * @param {string} who
  * @param {boolean} shown ob es solche gibt
  */
-const rest = (who, shown) => (shown ? ` Von den anderen zeigt der Baum, als gestutzt, die, nach denen ${who} weiterriet${who === "sie" ? "en" : ""}.` : "");
+const rest = (who, shown, others) => (shown ? ` Von den anderen zeigt der Baum, als gestutzt, die, nach denen ${who} weiterriet${who === "sie" ? "en" : ""}.` : others ? " Die anderen führten zu keinem geschickten Vorschlag und sind nicht gezeichnet." : "");
 
 /** @param {number|null} found @param {number} nodes */
 const sent = (found, nodes) => (nodes === 0 ? "an das Zielmodell ging keiner." : found === nodes ? "alle gingen an das Zielmodell." : nodes === 1 ? "der wahrscheinlichste ging an das Zielmodell." : `die ${nodes} auf den wahrscheinlichsten Pfaden gingen an das Zielmodell.`);
@@ -31,8 +31,8 @@ export const W = {
   },
   start: "Gehen Sie einen Schritt weiter, um zu sehen, was das Verfahren sich ansah.",
   medusa: (heads, nodes) => !nodes ? "Die Köpfe schlugen in dieser Runde nichts vor." : `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter; an das Zielmodell ${nodes === 1 ? "ging ein Vorschlag" : `gingen ${nodes} Vorschläge`}.`,
-  eagle: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde riet der Kopf nichts." : `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("er", shown)}`,
-  mtp: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde rieten die Vorhersageschichten nichts." : `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("sie", shown)}`,
+  eagle: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde riet der Kopf nichts." : `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("er", shown, (found ?? 0) > nodes)}`,
+  mtp: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde rieten die Vorhersageschichten nichts." : `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("sie", shown, (found ?? 0) > nodes)}`,
   pathsBy: "Vorschläge nach dem Produkt der q auf ihrem Pfad",
   pathsUnsent: "Nicht an das Zielmodell gesendet:",
   parallel: (read, masks, nodes) => {
