@@ -77,7 +77,7 @@ def computing(choice: Choice) -> Loaded:
 def waiting(_choice: Choice) -> Loaded:
     """Nothing in their place."""
     nothing = ModelInfo("waiting", 1)
-    card = Card(nothing, None, "cpu", "a machine that waits", False, {}, None, Generation())
+    card = Card(nothing, None, "cpu", "a machine that waits", False, {}, {}, None, Generation())
     return cast(Loaded, Waiting(card))
 
 

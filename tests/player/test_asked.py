@@ -347,3 +347,27 @@ def test_a_finger_reads_titles_and_scrolls_from_the_slider(browser: Browser, ser
         swiped(page, page.locator(".slider"))
         page.wait_for_function("scrollY > 50")
         expect(page.locator(".where")).to_have_text("Round 3 of 12")
+
+
+HELD = """async (seconds) => {
+  const { usualInstead } = await import("/player/held_up.js");
+  const rounds = seconds.map(([verify_s, width]) => ({ verify_s, nodes: { token: Array(width).fill(1) } }));
+  return rounds.map((row, at) => usualInstead({ rounds }, at));
+}"""
+
+
+@pytest.mark.parametrize(
+    ("passes", "usual"),
+    [
+        ([(0.25, 4), *[(0.016, 4)] * 6], [0.016, *[None] * 6]),
+        ([(0.04, 4), *[(0.016, 4)] * 6], [None] * 7),  # two and a half times as long
+        ([(0.25, 64), *[(0.016, 4)] * 6], [None] * 7),  # the only one as wide
+        ([(0.25, 4), *[(0.016, 4)] * 4], [None] * 5),  # too few to say what is usual
+        ([(0.0, 4)] * 7, [None] * 7),
+    ],
+)
+def test_a_pass_that_was_held_up_says_what_is_usual(
+    page: Page, passes: list[Any], usual: list[float | None]
+) -> None:
+    """Catches: a first pass of 257 ms beside others of 16 without a word, and a wide one called slow."""
+    assert page.evaluate(HELD, passes) == usual

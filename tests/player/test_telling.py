@@ -43,6 +43,8 @@ def chain(*verdicts: str) -> list[Any]:
         ([[*chain(A, R), [" of", " all"]], [*chain(A, A, R), ["\n", " ", "`"]]], 2),  # but only of equals
         ([[[-1, -1, 0], [A, R, R], 2, [" a", " b"]], [[-1, -1, 0], [A, U, U], 2, [" c", " d"]]], 1),
         ([[[-1, -1, 0], [A, R, R], 2, ["(", ")"]], [[-1, -1, 0], [A, U, U], 2, [" of", " all"]]], 1),
+        # the most tokens, however early and without a rejection
+        ([[[-1, -1, 0], [A, U, A], 4, [" a", " b"], 4], [[-1, -1, 0], [A, R, A], 3, [" of", " all"], 30]], 1),
         ([[[-1, -1, 0], [A, R, R], 2, ["(", ")"], 2], [[-1, -1, 0], [A, U, U], 2, [" of", " all"], 9]], 2),
     ],
 )

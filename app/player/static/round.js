@@ -27,9 +27,9 @@ export function createRound() {
       setText(title, round ? T.roundTitle(round.index + 1) : T.prompt);
       tree.root.setAttribute("aria-label", title.textContent);
       const { lane } = view.lanes[view.lead] ?? {};
-      const timed = round && lane?.trace && knows(view, "times") && !lane.untimed;
-      const usual = timed ? usualInstead(lane.trace, round.index) : null;
-      setText(phases, timed ? phaseText(lane.trace, round.index, usual) : round && lane?.untimed && knows(view, "times") ? T.untimed : "");
+      const trace = round && knows(view, "times") ? (lane?.trace ?? null) : null;
+      const usual = trace && round && !lane.untimed ? usualInstead(trace, round.index) : null;
+      setText(phases, !trace || !round ? "" : lane.untimed ? T.untimed : phaseText(trace, round.index, usual));
       phases.title = T.phasesAre + (usual === null ? "" : `. ${T.heldUp}`);
       tree.show(view);
     },
