@@ -332,7 +332,7 @@ def test_a_presentation_is_the_player_alone_in_large_type_and_escape_leads_back(
 def test_the_builder_gives_a_link_that_hides_what_was_ticked(open_page: Open) -> None:
     shown = open_page("/?tokens=9&proposer=prompt-lookup")
     shown.get_by_role("button", name="Teacher's link").click()
-    shown.get_by_role("button", name="Charts").click()
+    shown.get_by_role("button", name="Charts below the player", exact=True).click()  # not those in it
     shown.get_by_text("As a presentation").click()
     code = shown.locator("[data-testid=stCode] code")
     expect(code).to_contain_text("hide=settings,charts,link")
