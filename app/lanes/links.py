@@ -208,25 +208,27 @@ OTHERS = {
     "present",
 }
 
-PARTS = {  # for each page, what a link can hide: ?hide=settings,charts
+# For each page, what a link can hide, ?hide=settings,charts: never a part of the player, which has the prompt and
+# figures of its own.
+PARTS = {
     "lab": {
         "title": "Title and glossary",
-        "prompt": "Prompt",
+        "prompt": "Prompt field",
         "choices": "Proposer, γ, temperature",
         "run": "Run and Stop",
         "settings": "More settings",
-        "numbers": "Numbers",
-        "charts": "Charts",
+        "numbers": "Numbers below the player",
+        "charts": "Charts below the player",
         "download": "Downloads",
         "link": "Teacher's link",
     },
     "compare": {
         "title": "Title and glossary",
-        "prompt": "Prompt",
+        "prompt": "Prompt field",
         "choices": "Temperature, length",
         "settings": "Models, text and seed",
         "run": "Run and Stop",
-        "lanes": "Lanes",
+        "lanes": "Setting up the lanes",
         "why": "Why and where",
         "table": "Table",
         "charts": "Charts",

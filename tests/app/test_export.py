@@ -483,6 +483,15 @@ def test_a_link_hides_parts_by_name_and_says_what_it_cannot() -> None:
     assert len(links.problems({"hide": "x" * 100_000}, {})[0]) < 300
 
 
+def test_what_the_player_keeps_is_not_offered_to_be_hidden() -> None:
+    """Its lanes begin with the prompt and have figures of their own: the labels name what is hidden, the form's field
+    and what stands below the player."""
+    labels = links.PARTS["lab"]
+    assert labels["prompt"] == "Prompt field"
+    assert all(labels[part].endswith("below the player") for part in ("numbers", "charts"))
+    assert links.PARTS["compare"]["prompt"] == "Prompt field"
+
+
 @pytest.mark.parametrize("away", ["", "settings", "prompt,run", ",".join(links.PARTS["lab"])])
 def test_hidden_controls_still_count(fresh: Runs, prompts: Path, away: str) -> None:
     """Hidden is out of sight only: the run has the link's settings, and all that was not named is there."""

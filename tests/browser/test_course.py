@@ -343,6 +343,47 @@ def box(page: Page, selector: str) -> dict[str, float]:
 SCROLLED = "document.querySelector('[data-testid=stMain]').scrollTop"
 
 
+def test_a_player_that_is_stepped_through_is_in_sight_with_its_controls(page: Page, server: Server) -> None:
+    """Catches: a player higher than what page head and bar leave of the window; an arrow across the words it copies."""
+    shown(page, server.url, "lookup", 1440, 900)
+    page.locator(".st-key-course-to-explain button").click()
+    at_step(page, "Explain")
+    page.locator(".player .controls").wait_for()
+    page.evaluate(LISTENING)
+    page.keyboard.press("ArrowRight")
+    until(
+        lambda: box(page, ".player .controls")["bottom"] <= box(page, ".st-key-course-bar")["top"],
+        SLOW / 1000,
+        lambda: f"the controls end at {box(page, '.player .controls')['bottom']}",
+    )
+    assert box(page, ".player .score")["top"] >= box(page, "[data-testid=stHeader]")["bottom"]
+    arrow = page.locator(".player .lookup-text .arrow")
+    assert arrow.evaluate("one => getComputedStyle(one).zIndex") == "-1"
+
+
+def test_columns_out_of_sight_are_hinted_at_and_headings_stand_apart(page: Page, server: Server) -> None:
+    """Catches: a table cut off at the right without a sign of more, two headings of a table that touch."""
+    mask = "one => getComputedStyle(one).maskImage"
+    try:
+        shown(page, server.url, "fails", 1024, 768)
+        page.locator(".st-key-course-to-change button").click()
+        at_step(page, "Change")
+        table = page.locator(".fails")
+        table.wait_for()
+        assert table.evaluate("one => one.scrollWidth > one.clientWidth")
+        assert table.evaluate(mask) != "none"
+        table.evaluate("one => one.scrollTo(one.scrollWidth, 0)")
+        until(lambda: table.evaluate(mask) == "none", SLOW / 1000, lambda: "the last column is still faded")
+        shown(page, server.url, "lossless", 1440, 900)
+        page.get_by_text("10,000", exact=True).click()
+        heads = page.locator(".same-texts .counts thead th").filter(visible=True)
+        heads.first.wait_for()
+        over = heads.evaluate_all("all => all.map((one) => one.scrollWidth - one.clientWidth)")
+        assert max(over) <= 0
+    finally:
+        page.set_viewport_size(DESK)
+
+
 def test_a_phone_shows_each_step_from_its_top_and_all_of_it(page: Page, server: Server) -> None:
     """Catches: Next that leads past the text of the next step, a page that jumps at every rerun; a coin that lies on
     another token's bar, a formula or a line of code cut off at the right."""

@@ -299,6 +299,13 @@ def test_a_presentation_is_the_player_alone_in_large_type_and_escape_leads_back(
     )
     assert small == []
     assert shown.evaluate("document.documentElement.scrollWidth") <= 1024
+    # Nothing above it that its frame would run through, nothing below the window, and how it is led without buttons.
+    expect(shown.locator(".st-key-look-for")).to_be_hidden()
+    main = "document.querySelector('[data-testid=stMain]')"
+    assert shown.evaluate(f"{main}.scrollHeight - {main}.clientHeight") <= 0
+    expect(shown.locator(".player .buttons")).to_be_hidden()
+    expect(shown.locator(".player .by-keys")).to_have_text("Space: play · ← →: step")
+    expect(shown.locator(".player .by-keys")).to_be_visible()
     shown.keyboard.press("Home")  # with no click before
     shown.keyboard.press("ArrowDown")
     expect(shown.locator(".transcript")).to_contain_text("Round 1")
@@ -311,6 +318,12 @@ def test_a_presentation_is_the_player_alone_in_large_type_and_escape_leads_back(
         expect(shown.locator(".panel-tab[aria-pressed=true]")).to_have_text(
             {"tree": "Round", "mask": "Mask and KV cache", "odds": "Odds"}[view]
         )
+    shown.set_viewport_size({"width": 1440, "height": 900})
+    ends = [
+        shown.locator(f".player {part}").evaluate("one => one.getBoundingClientRect().bottom")
+        for part in (".panels", ".strip")
+    ]
+    assert abs(ends[0] - ends[1]) <= 8  # the tree has the room that its words leave
     shown.keyboard.press("Escape")
     expect(shown.get_by_role("button", name=RUN)).to_be_visible()
     shown.wait_for_url(lambda url: "present" not in url and "hide=link" in url, wait_until="commit")
@@ -319,7 +332,7 @@ def test_a_presentation_is_the_player_alone_in_large_type_and_escape_leads_back(
 def test_the_builder_gives_a_link_that_hides_what_was_ticked(open_page: Open) -> None:
     shown = open_page("/?tokens=9&proposer=prompt-lookup")
     shown.get_by_role("button", name="Teacher's link").click()
-    shown.get_by_role("button", name="Charts").click()
+    shown.get_by_role("button", name="Charts below the player", exact=True).click()  # not those in it
     shown.get_by_text("As a presentation").click()
     code = shown.locator("[data-testid=stCode] code")
     expect(code).to_contain_text("hide=settings,charts,link")

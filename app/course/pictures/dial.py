@@ -281,6 +281,7 @@ def pace(given: With, stop: float, cost: float, words: Words) -> Chart:
         y=[each.speedup(cost) for each in path],
         text=[stop_name(each, words) for each in given.stops],
         mode="lines+markers+text",
+        texttemplate="\u2003%{text}",  # outside the ring around the one in use
         textposition="middle right",
         line={"color": look.colour, "dash": look.dash, "width": 2},
         marker={"symbol": look.symbol, "size": 9, "color": look.colour},

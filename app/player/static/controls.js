@@ -45,8 +45,9 @@ export function createControls(on) {
   const speed = el("select", { class: "speed", "aria-label": T.speed, title: T.pace });
   for (const value of SPEEDS) speed.append(el("option", { value, selected: value === 1 }, `${value}×`));
   const help = el("button", { type: "button", class: "control help", "aria-label": T.help, title: T.help }, "?");
+  const byKeys = el("span", { class: "by-keys" }, T.byKeys);
   const pace = el("span", { class: "pace" });
-  const root = el("div", { class: "controls" }, row, el("div", { class: "scrub" }, slider, el("div", { class: "scrub-words" }, where, pace)), speed, help);
+  const root = el("div", { class: "controls" }, row, el("div", { class: "scrub" }, slider, el("div", { class: "scrub-words" }, where, pace)), speed, byKeys, help);
 
   help.onclick = () => on.help();
   slider.oninput = () => on.scrub(Number(slider.value));

@@ -149,6 +149,7 @@ export const T = {
   phase: (/** @type {Moment} */ moment, /** @type {number} */ read) =>
     ({ proposed: "proposed", verified: "checked by the target", judged: `${moment.judged.size} of ${read} judged`, committed: "committed" })[moment.phase],
   help: "Keys and marks (?)",
+  byKeys: "Space: play · ← →: step",
   close: "Close",
   keysTitle: "Keys",
   wordsTitle: "Figures",

@@ -177,6 +177,7 @@ export const T = {
   phase: (moment, read) =>
     ({ proposed: "vorgeschlagen", verified: "vom Zielmodell geprüft", judged: `${moment.judged.size} von ${read} beurteilt`, committed: "übernommen" })[moment.phase],
   help: "Tasten und Zeichen (?)",
+  byKeys: "Leertaste: abspielen · ← →: Schritt",
   close: "Schließen",
   keysTitle: "Tasten",
   wordsTitle: "Größen",
