@@ -53,7 +53,9 @@ def sentence(error: ValidationError) -> str:
 def sentences(error: ValidationError) -> list[tuple[tuple[str | int, ...], str]]:
     """Where each problem of a pydantic `error` is, and a sentence about it, without its full stop."""
     found = []
-    for problem in error.errors(include_url=False, include_context=False):
+    problems = error.errors(include_url=False, include_context=False)
+    # a misspelt name is told by what is too much, rather than by what is missing
+    for problem in sorted(problems, key=lambda each: each["type"] == "missing"):
         where = ".".join(str(part) for part in problem["loc"]) or "the input"
         if problem["type"] == "missing":  # what was given is all that stands around it
             found.append((problem["loc"], f"{where}: field required"))

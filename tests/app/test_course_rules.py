@@ -165,7 +165,9 @@ def test_charts_say_what_they_show(given: dial.With) -> None:
     assert [trace.name for trace in chart.figure.data][:3] == [WORDS(f"dial.{name}") for name in dial.LOSSY]
     assert "total variation" in chart.provenance and chart.alt
     chart = dial.pace(given, 0.0, 0.1, WORDS)
-    assert chart.figure.data[0].texttemplate.startswith("\u2003")  # beside the ring around the one in use
+    assert all(
+        text.startswith("\u2003") for text in chart.figure.data[0].text
+    )  # beside the ring around the one in use
     assert len(chart.figure.data[0].x) == len(given.stops)
 
 

@@ -364,6 +364,9 @@ def test_ctrl_c_ends_the_server_without_a_traceback() -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored where tests run in the background
     )
     assert server.stderr is not None
     try:

@@ -138,7 +138,8 @@
   };
 
   const look = async () => {
-    const passing = document.getAnimations().filter((one) => one.effect?.getComputedTiming().iterations !== Infinity);
+    // one that is driven by scrolling ends with no time
+    const passing = document.getAnimations().filter((one) => one.timeline === document.timeline && one.effect?.getComputedTiming().iterations !== Infinity);
     await Promise.all(passing.map((one) => one.finished.catch(() => null)));
     window.looked = { texts: looks(), parts: parts() };
     return JSON.stringify({

@@ -279,9 +279,8 @@ def pace(given: With, stop: float, cost: float, words: Words) -> Chart:
     figure.add_scatter(
         x=[each.acceptance for each in path],
         y=[each.speedup(cost) for each in path],
-        text=[stop_name(each, words) for each in given.stops],
+        text=["\u2003" + stop_name(each, words) for each in given.stops],  # beside the ring
         mode="lines+markers+text",
-        texttemplate="\u2003%{text}",  # outside the ring around the one in use
         textposition="middle right",
         line={"color": look.colour, "dash": look.dash, "width": 2},
         marker={"symbol": look.symbol, "size": 9, "color": look.colour},
