@@ -44,21 +44,24 @@ def not_json(error: ValueError) -> str:
     return f"is not {'complete' if early else 'valid'} JSON: {error}"
 
 
+MISSING = ": field required"
+
+
 def sentence(error: ValidationError) -> str:
     """The first problem of a pydantic `error` as one sentence, ending with the number of further ones."""
-    (_, first), *others = sentences(error)
+    said = [words for _, words in sentences(error)]
+    # a misspelt name is told by what is too much, rather than by what is missing
+    first, *others = sorted(said, key=lambda words: words.endswith(MISSING))
     return f"{first} ({len(others)} more of this kind)." if others else f"{first}."
 
 
 def sentences(error: ValidationError) -> list[tuple[tuple[str | int, ...], str]]:
     """Where each problem of a pydantic `error` is, and a sentence about it, without its full stop."""
     found = []
-    problems = error.errors(include_url=False, include_context=False)
-    # a misspelt name is told by what is too much, rather than by what is missing
-    for problem in sorted(problems, key=lambda each: each["type"] == "missing"):
+    for problem in error.errors(include_url=False, include_context=False):
         where = ".".join(str(part) for part in problem["loc"]) or "the input"
         if problem["type"] == "missing":  # what was given is all that stands around it
-            found.append((problem["loc"], f"{where}: field required"))
+            found.append((problem["loc"], f"{where}{MISSING}"))
             continue
         try:
             given = repr(problem.get("input"))

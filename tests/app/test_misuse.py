@@ -375,7 +375,8 @@ def test_ctrl_c_ends_the_server_without_a_traceback() -> None:
         _, said = server.communicate(timeout=60)
     finally:
         server.kill()
-    assert server.returncode == 130 and "Traceback" not in said
+    # 0 where uvicorn itself takes the exception that it raises
+    assert server.returncode in (0, 130) and "Traceback" not in said
 
 
 # Links, texts and files
