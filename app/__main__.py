@@ -73,7 +73,7 @@ app = st.App(
 
 
 def main() -> None:
-    """Serve until interrupted (Ctrl+C: status 130 or 0); a setting that cannot be used ends it with 2 and a sentence."""
+    """Serve until interrupted (Ctrl+C: status 130 or 0); an unusable setting ends it with 2 and a sentence."""
     argparse.ArgumentParser("python -m app", description=HELP).parse_args()
     server_log.start()
     try:
