@@ -158,9 +158,8 @@ def _speeds(
 ) -> tuple[dict[int, dict[tuple[str, str, int], float]], Unit]:
     """Tokens per second by lane and case."""
     found: dict[tuple[int, tuple[str, str, int]], list[float]] = {}
-    several = (
-        len({(row.family, row.name) for row in rows}) > 1
-    )  # even if the texts of all but one are too short
+    # several prompts, even if the texts of all but one are too short
+    several = len({(row.family, row.name) for row in rows}) > 1
     for row in _usable(rows, left_out):
         if row.seconds > 0:
             case = (row.family, row.name, 0 if several else row.repeat)
@@ -271,7 +270,7 @@ def _joined(parts: Iterable[str]) -> str:
 
 
 def _share(wins: int, cases: int, unit: Unit) -> str:
-    """ "on both prompts", "in 6 of 7 repeats"."""
+    """Of how many cases the lane won: "on both prompts", "in 6 of 7 repeats"."""
     count = f"{wins} of {cases}" if wins < cases else "both" if cases == 2 else f"all {cases}"
     return f"{'on' if unit == 'prompt' else 'in'} {count} {unit}s"
 
@@ -287,7 +286,6 @@ def _odds(pair: Pair, unit: Unit) -> str:
 
 
 def _ratio(pair: Pair) -> str:
-    interval = (
-        f", 95 % interval {pair.low:.2f} to {pair.high:.2f}" if pair.cases > 1 else ""
-    )  # one case has none
-    return f"{pair.ratio:.2f}×{interval}"
+    if pair.cases == 1:  # which has no interval
+        return f"{pair.ratio:.2f}×"
+    return f"{pair.ratio:.2f}×, 95 % interval {pair.low:.2f} to {pair.high:.2f}"

@@ -24,7 +24,7 @@ from specdec_core.sampling import Warp
 from specdec_core.settings import Settings, as_settings
 
 from .check import check
-from .contract import breach
+from .promises import breach
 from .prompt import check_window, read_prompt
 from .text import names_of
 
