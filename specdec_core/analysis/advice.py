@@ -237,13 +237,17 @@ def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str
             for pair in clear
         )
         said.append(f"{labels[best]} is faster {_joined(won)}")
-    if unclear and cases < LEAST_CASES:
-        was = "it is" if clear else f"{labels[best]} was"
-        ahead = (f"of {labels[pair.second]} ({_ratio(pair)}{_odds(pair, unit)})" for pair in unclear)
-        said.append(f"{was} ahead {_joined(ahead)}, but {too_few(cases, unit, 'to tell')}")
-    elif unclear:
-        name = "it" if clear else labels[best]
-        others = (f"{labels[pair.second]} ({_ratio(pair)}{_odds(pair, unit)})" for pair in unclear)
+    few = cases < LEAST_CASES
+    ahead = [pair for pair in unclear if few or pair.low > 1.0]  # though luck may be enough for so many wins
+    level = [pair for pair in unclear if pair not in ahead]
+    if ahead:
+        was = "it is" if said else f"{labels[best]} was"
+        others = (f"of {labels[pair.second]} ({_ratio(pair)}{_odds(pair, unit)})" for pair in ahead)
+        why = f"but {too_few(cases, unit, 'to tell')}" if few else "but not clearly"
+        said.append(f"{was} ahead {_joined(others)}, {why}")
+    if level:
+        name = "it" if said else labels[best]
+        others = (f"{labels[pair.second]} ({_ratio(pair)}{_odds(pair, unit)})" for pair in level)
         said.append(f"there is no clear difference between {name} and {_joined(others)}")
     means = f" The ratios are geometric means over the {unit}s." if cases > 1 else ""
     where = (
@@ -279,9 +283,8 @@ def _odds(pair: Pair, unit: Unit) -> str:
     """The count of wins, and how often luck alone is as one-sided; nothing of a single case."""
     if pair.cases == 1:
         return ""
-    share = "half the time" if pair.chance == 0.5 else f"{pair.chance:.0%} of the time"
     # an even count is as one-sided as any, which needs no odds
-    luck = f"; with two equal lanes a result this one-sided happens {share} (p)" if pair.chance < 1 else ""
+    luck = f"; p = {pair.chance:.2f}: so often two equal lanes are as one-sided" if pair.chance < 1 else ""
     return f"; ahead {_share(pair.wins, pair.cases, unit)}{luck}"
 
 

@@ -100,7 +100,7 @@ def test_a_count_that_luck_explains_is_said_to_be_one() -> None:
     found = advice.advise(rows({0: [100.0] * 7, 1: [150.0] * 6 + [99.0]}, prompts=False), LABELS)
     assert found is not None and found.pairs[0].chance == pytest.approx(0.125)
     assert (
-        "; ahead in 6 of 7 repeats; with two equal lanes a result this one-sided happens 12% of the time (p))"
+        "; ahead in 6 of 7 repeats; p = 0.12: so often two equal lanes are as one-sided), but not clearly"
         in found.sentence
     )
 
@@ -110,10 +110,9 @@ def test_several_lanes_that_cannot_be_told_apart_are_one_sentence() -> None:
     found = advice.advise(rows({0: [100.0, 100], 1: [150.0, 150], 2: [140.0, 155]}), LABELS)
     assert found is not None
     assert found.sentence == (
-        "Draft was ahead of Plain (1.50×, 95 % interval 1.50 to 1.50; ahead on both prompts; with two equal lanes a "
-        "result this one-sided happens half the time (p)) and of Lookup (1.02×, 95 % interval 0.97 to 1.07; ahead on "
-        "1 of 2 prompts), but two prompts are too few to tell; at least six are needed. The ratios are geometric "
-        "means over the prompts."
+        "Draft was ahead of Plain (1.50×, 95 % interval 1.50 to 1.50; ahead on both prompts; p = 0.50: so often two "
+        "equal lanes are as one-sided) and of Lookup (1.02×, 95 % interval 0.97 to 1.07; ahead on 1 of 2 prompts), but "
+        "two prompts are too few to tell; at least six are needed. The ratios are geometric means over the prompts."
     )
 
 
