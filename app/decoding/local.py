@@ -48,13 +48,13 @@ def start(process: BaseProcess) -> None:
     """Start a process that does not run this one's main script, as multiprocessing would have it.
 
     While a page is being drawn, Streamlit makes the page the main script.
-    The new process, and the one that it is forked from, inherit that SIGTERM waits: systemd sends it to all processes,
-    and these end with the web server.
+    The new process, and the one that it is forked from, inherit that SIGTERM and SIGINT wait: systemd and a terminal
+    send them to all processes, and these end with the web server.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
-    resource_tracker.ensure_running()  # starting it lets SIGTERM through again
-    signals = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    resource_tracker.ensure_running()  # starting it lets both through again
+    signals = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
     try:
         process.start()
     finally:

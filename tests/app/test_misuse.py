@@ -354,7 +354,7 @@ def test_a_server_that_cannot_start_says_why_before_it_touches_the_library(
 
 def test_ctrl_c_ends_the_server_without_a_traceback() -> None:
     """A terminal sends the signal to all of the server's processes. Catches: the KeyboardInterrupt that uvicorn raises
-    once it has ended, left to Python."""
+    once it has ended, left to Python; one in a process that is still importing."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     server = subprocess.Popen(
