@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # states (m, d) in the model's dtype: what the output matrix turns into logits; or what layers read, joined
 Listener = Callable[[Tensor], None]
+
+LONG = 33  # tokens of a chain, up to which its mask is kept
 
 _log = logging.getLogger(__name__)
 
@@ -103,6 +105,7 @@ class CausalReader:
         self._blocked = torch.finfo(model.dtype).min
         # A growing slice of zeros is the mask's prefix part, so a plain step allocates nothing.
         self._open = torch.zeros(1, 1, 1, capacity, dtype=model.dtype, device=self.device)
+        self._stairs: dict[int, Tensor] = {}  # by a chain's tokens, its mask after a full cache
         self._steps = torch.arange(capacity, device=self.device).unsqueeze(0)
 
     @property
@@ -129,8 +132,9 @@ class CausalReader:
     def step(self, tokens: Tensor) -> Tensor:
         """Read and keep a short chain of device tokens int64 (n,); float32 logits (V,) after the last. No sync."""
         count = tokens.shape[0]
-        mask = self._mask(TokenTree.chain([0] * (count - 1)), count)
-        logits = self._call(tokens.unsqueeze(0), mask, self._steps[:, self.length : self.length + count], 1)
+        length = self.memory.length
+        positions = self._steps[:, length : length + count]
+        logits = self._call(tokens.unsqueeze(0), self._mask(_unnamed(count - 1), count), positions, 1)
         self.memory.extend(count)
         return logits[0, -1].float()
 
@@ -157,29 +161,42 @@ class CausalReader:
             listener(torch.cat([inner[layer] for layer in layers], -1) if layers else states)
 
     def _forward(self, tokens: Sequence[int], tree: TokenTree, logits_to_keep: int, known: int = 0) -> Tensor:
-        count, length = len(tokens), self.length
+        count, length, mask = len(tokens), self.memory.length, self._mask(tree, len(tokens))
         if tree.is_chain:
             positions = self._steps[:, length : length + count]
         else:
             positions = torch.tensor(
                 [[length, *(length + depth for depth in tree.depths)]], device=self.device
             )
-        ids, mask = torch.tensor([tokens[known:]], device=self.device), self._mask(tree, count)
+        if known:
+            tokens, mask, positions = tokens[known:], mask[:, :, known:], positions[:, known:]
         self.memory.waiting = known
         try:
-            return self._call(ids, mask[:, :, known:], positions[:, known:], logits_to_keep)
+            return self._call(torch.tensor([tokens], device=self.device), mask, positions, logits_to_keep)
         finally:
             self.memory.waiting = 0
 
     def _mask(self, tree: TokenTree, count: int) -> Tensor:
         """Additive mask (1, 1, count, length + count): 0 where a position may look, the dtype's minimum elsewhere; of a
         model with windows one for each kind of layer."""
-        total = self.length + count
+        length = self.memory.length
+        total = length + count
         mask = self._open[..., :total]
-        if count > 1:
+        if count > 1 and tree.is_chain and count <= LONG:
+            mask = self._chain_mask(count)[..., -total:].contiguous()
+        elif count > 1:
             mask = self._open.new_zeros(1, 1, count, total)
-            mask[0, 0, :, self.length :].masked_fill_(~tree.visible().to(self.device), self._blocked)
+            mask[0, 0, :, length:].masked_fill_(~tree.visible().to(self.device), self._blocked)
         return mask if self.windows is None else self.windows.narrowed(mask, [0, *tree.depths], self._blocked)
+
+    def _chain_mask(self, count: int) -> Tensor:
+        """The mask (1, 1, count, capacity + count) of a chain after a full cache; its last columns are that after a
+        shorter text."""
+        if count not in self._stairs:
+            mask = self._open.new_zeros(1, 1, count, self._open.shape[-1] + count)
+            mask[..., -count:].masked_fill_(~_unnamed(count - 1).visible().to(self.device), self._blocked)
+            self._stairs[count] = mask
+        return self._stairs[count]
 
     def _call(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
         """Logits (1, m, V) of the last `logits_to_keep` tokens, of all where it is 0; the listeners get all states."""
@@ -238,6 +255,12 @@ class CausalReader:
         )
         logits: Tensor = output.logits
         return logits
+
+
+@lru_cache(maxsize=PREFILL_CHUNK)
+def _unnamed(count: int) -> TokenTree:
+    """A chain of `count` tokens, whichever they are."""
+    return TokenTree.chain([0] * count)
 
 
 def lean_forward(model: PreTrainedModel, name: str) -> LlamaForward | None:
