@@ -106,6 +106,7 @@ export interface RoundRecord extends Phases {
   committed?: { token?: number[]; source?: Source[] };
   positions?: Position[];
   note?: Note;
+  draft_passes?: number;
   ahead_passes?: number;
   riders?: number;
 }

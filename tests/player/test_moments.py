@@ -297,6 +297,38 @@ LIT = """() => [...shadow.querySelectorAll('.lit')].map((each) => [
   each.closest('[data-round]').dataset.round, each.dataset.node])"""
 
 
+def test_a_finger_on_the_time_axis_moves_nothing_before_its_click(page: Page, server: Server) -> None:
+    """The click lands on what is under the finger by then. Catches: a press that draws another lane at once, and so
+    opens the help that slid below it."""
+    open_player(page, traces=three_lanes(server), cursor={"round": 4, "node": None})
+    press = """(field, [kind, type]) => {
+      const { left, width, top } = field.getBoundingClientRect();
+      const place = { clientX: left + width / 2, clientY: top + 4 };
+      const at = { pointerType: type, pointerId: 1, button: 0, bubbles: true, ...place };
+      field.setPointerCapture = () => {};
+      field.dispatchEvent(new PointerEvent(kind, at));
+    }"""
+    field, where = page.locator(".time-field"), page.locator(".where")
+    before = where.inner_text()
+    field.evaluate(press, ["pointerdown", "touch"])
+    page.wait_for_timeout(100)
+    expect(where).to_have_text(before)
+    field.evaluate(press, ["click", "touch"])
+    expect(where).not_to_have_text(before)
+
+
+def test_all_blocks_of_a_lane_are_apart_or_none(page: Page, server: Server) -> None:
+    """Catches: lines after some blocks of a lane and not after others, which reads as passes of different lengths."""
+    open_player(page, traces=three_lanes(server), cursor={"round": 4, "node": None})
+    page.keyboard.press("End")
+    lines = """rows => rows.map((row) => [...row.children].map((block) =>
+      parseFloat(getComputedStyle(block).borderInlineEndWidth)))"""
+    for wide in (1440, 390, 120, 60):
+        page.set_viewport_size({"width": wide, "height": 844})
+        for row in page.locator(".time-row").evaluate_all(lines):
+            assert len(set(row)) == 1, (wide, row)
+
+
 def test_a_node_lights_in_every_view(page: Page) -> None:
     """Catches: a view without the light, another node lit, and a light that stays."""
     open_player(page, cursor={"round": 1, "node": None})

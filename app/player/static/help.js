@@ -24,5 +24,10 @@ export function createHelp() {
   root.onclick = (event) => {
     if (event.target === root) root.close();
   };
-  return { root, open: () => root.open || root.showModal() };
+  function open() {
+    if (root.open) return;
+    root.showModal();
+    root.scrollTop = 0;
+  }
+  return { root, open };
 }

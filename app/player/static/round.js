@@ -47,7 +47,7 @@ function phaseText(trace, index, usual) {
   const row = list(trace.rounds)[index];
   /** @param {keyof Phases} name */
   const part = (name) => number(row?.[name]) ?? 0;
-  const plain = trace.header?.settings?.proposer === "none"; // time before a plain lane's check is not drafting
-  const other = part("judge_s") + part("commit_s") + (plain ? part("draft_s") : 0);
-  return row ? T.phases(plain ? 0 : part("draft_s"), part("verify_s"), other, part("ahead_s"), usual) : "";
+  const idle = !row?.draft_passes && !list(row?.nodes?.token).length; // what came before such a check was no drafting
+  const other = part("judge_s") + part("commit_s") + (idle ? part("draft_s") : 0);
+  return row ? T.phases(idle ? 0 : part("draft_s"), part("verify_s"), other, part("ahead_s"), usual) : "";
 }

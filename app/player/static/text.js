@@ -202,7 +202,7 @@ export const T = {
   clockOf: (/** @type {number} */ value) => value.toFixed(value < 10 ? 3 : 2),
   ratio: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   ratioOf: (/** @type {string} */ label) => `measured speed over that of ${label}`,
-  timeline: "The rounds of every lane on the recorded clocks: drafting striped, the target's pass blue, other work (judging, committing) grey. The slider and the keys below move through the same rounds.",
+  timeline: "The rounds of every lane on the recorded clocks: drafting striped, the target's pass blue, other work (judging, committing) grey. Rounds too short to be drawn apart follow each other without gaps. The slider and the keys below move through the same rounds.",
   aheadKept: "Drafted during the target's pass; none of it is recorded as thrown away.",
   aheadGone: "Drafted during the target's pass and thrown away: the verdict was different.",
   gap: "a gap: the next round",

@@ -50,7 +50,11 @@ export function createTimeline(go) {
     if (event.button !== 0) return;
     field.setPointerCapture(event.pointerId);
     from = event.clientX;
-    pointed(event, true);
+    if (event.pointerType === "mouse") pointed(event, true);
+  });
+  // A finger's press ends in a click on whatever is under it by then: before that, nothing may move.
+  field.addEventListener("click", (event) => {
+    if (/** @type {PointerEvent} */ (event).pointerType !== "mouse" && from >= 0) pointed(/** @type {PointerEvent} */ (event), true);
   });
   field.addEventListener("pointermove", (event) => {
     if (!field.hasPointerCapture(event.pointerId) || Math.abs(event.clientX - from) < DRAG) return;
@@ -115,6 +119,8 @@ export function createTimeline(go) {
         const begun = at === view.lead ? view.begun : null; // within the cursor's round, as much of it as has passed
         fill(rows[at], begun ? [...each.rounds, begun.round] : each.rounds);
         rows[at].element.classList.toggle("leads", at === view.lead);
+        const { rounds } = each.lane; // all its blocks have gaps, or none: not now one, now another
+        rows[at].element.style.setProperty("--mean", String((rounds.at(-1)?.end ?? 0) / (rounds.length || 1)));
       });
       const beside = view.lanes.flatMap((each) => each.rounds.filter((round) => round.times.ahead > 0)); // up to the cursor
       optional[0].hidden = !beside.length;

@@ -230,7 +230,7 @@ export const T = {
   clockOf: (value) => fixed(value, value < 10 ? 3 : 2),
   ratio: (value) => `${fixed(value, value < 9.995 ? 2 : 1)}×`,
   ratioOf: (label) => `gemessenes Tempo gegenüber ${label}`,
-  timeline: "Die Runden aller Spuren auf den aufgezeichneten Uhren: gestreift der Draft, blau der Durchlauf des Zielmodells, grau das Übrige (urteilen, übernehmen). Der Regler und die Tasten darunter gehen durch dieselben Runden.",
+  timeline: "Die Runden aller Spuren auf den aufgezeichneten Uhren: gestreift der Draft, blau der Durchlauf des Zielmodells, grau das Übrige (urteilen, übernehmen). Zu kurze Runden folgen ohne Lücken aufeinander. Der Regler und die Tasten darunter gehen durch dieselben Runden.",
   aheadKept: "Während des Durchlaufs des Zielmodells vorausgearbeitet; nichts davon ist als verworfen aufgezeichnet.",
   aheadGone: "Während des Durchlaufs des Zielmodells vorausgearbeitet und verworfen: Das Urteil fiel anders aus.",
   gap: "eine Lücke: die nächste Runde",
