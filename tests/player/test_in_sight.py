@@ -186,7 +186,7 @@ def test_a_formulas_terms_are_explained_on_the_screen(browser: Browser, width: i
         page.close()
 
 
-CUT = """() => [...shadow.querySelectorAll(".tree .chip-text, .segment-name .zone-word")]
+CUT = """() => [...shadow.querySelectorAll(".tree .chip-text")]
   .filter((word) => word.getClientRects().length && word.scrollWidth > word.clientWidth)
   .map((word) => word.textContent)"""
 
@@ -209,43 +209,43 @@ def test_names_use_the_room_beside_them(page: Page, server: Server, width: int) 
 
 RULER = """async () => {
   const { drawRuler } = await import("/player/needle.js");
-  const head = [[1, " noted", 0.1], [2, "a", 0.02], [3, " everything", 0.15], [4, "b", 0.03], [5, " some", 0.4]]
-    .map(([id, text, prob]) => ({ id, text, prob, committed: id === 3 }));
-  const ruler = drawRuler(head, 0.3, 10);
-  ruler.style.inlineSize = "340px";
-  shadow.querySelector(".odds").append(ruler);
+  const probs = [[1, " noted", 0.1], [2, "a", 0.02], [3, " everything", 0.15], [4, "b", 0.03], [5, " some", 0.4]];
   const box = (part) => part.getBoundingClientRect();
-  const frame = box(ruler);
-  const names = [...ruler.querySelectorAll(".zone-word")];
-  const middles = [1, 3, 5].map((id) => box(ruler.querySelector(`[data-token="${id}"]`)))
-    .map(({ left, right }) => (left + right) / 2);
-  const words = names.map(box);
-  return {
-    cut: names.filter((name) => name.scrollWidth > name.clientWidth).map((name) => name.textContent),
-    texts: names.map((name) => name.textContent),
-    whole: names.every((name, at) => {
-      const { left, right } = box(name.closest(".segment, .segment-name"));
-      return words[at].left >= left - 0.5 && words[at].right <= right + 0.5;
-    }),
-    apart: words.every((word, at) => !at || word.left >= words[at - 1].right - 0.5),
-    over: words.map(({ left, right }, at) => left <= middles[at] + 1 && right >= middles[at] - 1),
-    inside: words.every(({ left, right }) => left >= frame.left && right <= frame.right),
-  };
+  return [1, 3, 5].map((drawn) => {
+    const head = probs.map(([id, text, prob]) => ({ id, text, prob, committed: id === drawn }));
+    const [bar, ends] = drawRuler(head, { 1: 0.05, 3: 0.3, 5: 0.99 }[drawn], 10);
+    for (const part of [bar, ends]) part.style.inlineSize = "200px";
+    shadow.querySelector(".odds").append(bar, ends);
+    const [frame, own, name] = [bar, bar.querySelector(".drawn"), ends.querySelector(".drawn-name")].map(box);
+    const middle = (own.left + own.right) / 2;
+    return {
+      widths: [...bar.querySelectorAll("[data-token]:not(.rest)")].map((part) => Math.round(box(part).width / 1.98)),
+      titles: [...bar.querySelectorAll("[title]")].map((part) => part.title),
+      under: name.left <= middle + 1 && name.right >= middle - 1,
+      within: name.left >= frame.left - 1 && name.right <= frame.right + 1,
+      covered: name.top < box(bar).bottom,
+    };
+  });
 }"""
 
 
-def test_names_on_the_draws_ruler_use_the_room_beside_them(page: Page) -> None:
-    """Catches: a name that its narrow segment cuts although nameless ones are beside it; one away from its segment."""
+def test_the_draw_s_ruler_is_to_scale_and_names_the_drawn_token_below_it(page: Page) -> None:
+    """Catches: names that cover what is beside their parts, so that a token looks more likely than it is; parts that
+    nothing names."""
     page.set_viewport_size({"width": 1440, "height": 900})
     open_player(page, cursor={"round": 1, "node": None})
-    assert page.evaluate(RULER) == {
-        "cut": [],
-        "texts": [" noted", " everything", " some"],
-        "whole": True,
-        "apart": True,
-        "over": [True] * 3,
-        "inside": True,
-    }
+    for drawn in page.evaluate(RULER):
+        assert drawn["widths"] == [10, 2, 15, 3, 40]
+        assert drawn["under"] and drawn["within"] and not drawn["covered"]
+        assert [
+            title.replace("\N{NO-BREAK SPACE}", " ") for title in drawn["titles"] if title != "all others"
+        ] == [
+            "‘ noted’ 0.100",
+            "‘a’ 0.020",
+            "‘ everything’ 0.150",
+            "‘b’ 0.030",
+            "‘ some’ 0.400",
+        ]
 
 
 RING = """() => {

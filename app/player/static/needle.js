@@ -3,13 +3,11 @@
 /** @import { Drawable } from "./odds_rows.js" */
 
 import { el } from "./dom.js";
-import { flat, MARK } from "./text.js";
+import { flat, MARK, prob, quote } from "./text.js";
 import { O } from "./text_odds.js";
 
 const WIDE = 0.14; // of the ruler; narrower zones have no label
 const SIGN = 0.05; // or no sign
-const NAMED = 0.09;
-const GROW = 1000; // grown by less than 1 in all, parts do not share out everything
 
 /** @param {number} value */
 function percent(value) {
@@ -78,45 +76,33 @@ export function segmentsOf(distribution, u, vocabulary) {
 }
 
 /**
- * The number that drew a token, on its distribution's cumulative bar; null where the record does not name the token.
+ * The number that drew a token, on its distribution's cumulative bar: the bar, and its ends with the drawn token's name.
  * @param {Drawable[]} distribution
  * @param {number} u
  * @param {number} vocabulary
+ * @returns {HTMLElement[]} none where the record does not name the token
  */
 export function drawRuler(distribution, u, vocabulary) {
-  const segments = segmentsOf(distribution, u, vocabulary);
-  if (!segments) return null;
-  const parts = segments.map(({ id, from, size, drawn }) => {
-    const part = el("span", { class: `segment${drawn ? " drawn" : ""}${id === null ? " rest" : ""}`, "data-token": id ?? "rest" });
+  const segments = segmentsOf(distribution, u, vocabulary) ?? [];
+  const parts = segments.map(({ id, text, from, size, drawn }) => {
+    const title = text === null ? O.everything : `${quote(text)} ${prob(size)}`;
+    const part = el("span", { class: `segment${drawn ? " drawn" : ""}${id === null ? " rest" : ""}`, "data-token": id ?? "rest", title });
     part.style.insetInlineStart = percent(from);
     part.style.inlineSize = percent(size);
     return part;
   });
-  return el("div", { class: "cumulative", "aria-hidden": "true" }, ...parts, ...namesOf(segments), needle(u));
+  const own = segments.find(({ drawn }) => drawn);
+  if (!own) return [];
+  return [el("div", { class: "cumulative", "aria-hidden": "true" }, ...parts, needle(u)), rulerEnds(own.text ?? "", own.from + own.size / 2)];
 }
 
 /**
- * The names of the wider segments, each over its own, and over the nameless ones beside it where it needs their room.
- * @param {NonNullable<ReturnType<typeof segmentsOf>>} segments
+ * The ends of a ruler, and the name of what is meant on it.
+ * @param {string} name
+ * @param {number} at its middle, from 0 to 1
  */
-function namesOf(segments) {
-  const named = segments.filter(({ size, text }) => size >= NAMED && text !== null);
-  return named.map(({ text, from, size, drawn }, at) => {
-    const [last, next] = [named[at - 1], named[at + 1]];
-    const before = last ? (last.from + last.size + from) / 2 : 0; // two names share what is between them
-    const after = next ? (from + size + next.from) / 2 : 1;
-    const name = el("span", { class: `segment-name${drawn ? " drawn" : ""}` }, el("i"), el("span", { class: "zone-word" }, flat(text ?? "")), el("i"));
-    const [left, right] = [name.firstElementChild, name.lastElementChild];
-    // What it does not need is shared out so that the name is over the middle of its segment.
-    if (left instanceof HTMLElement) left.style.flexGrow = String(GROW * (from + size / 2 - before));
-    if (right instanceof HTMLElement) right.style.flexGrow = String(GROW * (after - from - size / 2));
-    name.style.insetInlineStart = percent(before);
-    name.style.inlineSize = percent(after - before);
-    return name;
-  });
-}
-
-/** The ends of a ruler. */
-export function rulerEnds() {
-  return el("div", { class: "axis-ends", "aria-hidden": "true" }, el("span", {}, "0"), el("span", {}, "1"));
+export function rulerEnds(name = "", at = 0) {
+  const word = name ? el("span", { class: "drawn-name" }, flat(name)) : null;
+  if (word) word.style.cssText = `inset-inline-start:${percent(at)};translate:-${percent(at)} 0`; // within the ruler, over its place
+  return el("div", { class: "axis-ends", "aria-hidden": "true" }, el("span", {}, "0"), word, el("span", {}, "1"));
 }

@@ -6,7 +6,7 @@
  */
 
 import { el } from "./dom.js";
-import { drawRuler, rulerEnds } from "./needle.js";
+import { drawRuler } from "./needle.js";
 import { label, value } from "./odds_chart.js";
 import { MARK } from "./text.js";
 import { O } from "./text_odds.js";
@@ -59,6 +59,6 @@ export function drawOf(odds) {
 /** @param {Odds} odds */
 function drawnFrom(odds) {
   if (odds.draw === null || odds.atZero) return [];
-  const ruler = odds.distribution && drawRuler(odds.distribution, odds.draw, odds.vocabulary);
-  return [...(ruler ? [ruler, rulerEnds()] : []), el("p", { class: "note" }, O.drawn(odds.draw), ` ${ruler ? O.ruler : O.unnamedDraw}`)];
+  const ruler = odds.distribution ? drawRuler(odds.distribution, odds.draw, odds.vocabulary) : [];
+  return [...ruler, el("p", { class: "note" }, O.drawn(odds.draw), ` ${ruler.length ? O.ruler : O.unnamedDraw}`)];
 }
