@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
     from specdec_core.runtime.width_curve import WidthCurve
 
+# proposer → tokens and options of its first decode, so that there are passes over one token and over five
+WARM_UP: dict[str, tuple[int, dict[str, Any]]] = {
+    "none": (4, {}),
+    "draft-model": (12, {}),
+    "eagle": (12, {"nodes": 4}),
+}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
@@ -131,12 +138,17 @@ def load(choice: Choice) -> Loaded:
         models = load_models(choice.draft)
     except OtherTokenizer:
         models = load_models(foreign_draft=choice.draft)
-    # The first pass of a process is slow and imports the rest; better here than in a visitor's first run. The bundled
-    # family is quick and tries every proposer, others only passes over one token and over several.
-    quick = choice.target is None
+    # The first pass of a process is slow and imports the rest, and what a pass of some width takes undisturbed must be
+    # known before a browser disturbs it (see `crew`); better here than in a visitor's first run. The bundled family is
+    # quick and tries every proposer, others those that the lab begins with.
     for name, why in available(models).items():
-        needs_person = "person" in PROPOSERS[name].needs
-        if why is None and not needs_person and (quick or name in ("none", "prompt-lookup")):
+        if (
+            why is None
+            and "person" not in PROPOSERS[name].needs
+            and (choice.target is None or name in WARM_UP)
+        ):
+            length, options = WARM_UP.get(name, (4, {}))
             with suppress(SpecdecError):
-                sd.decode(models, "Once upon a time", Settings(proposer=name, max_new_tokens=4))
+                settings = Settings(proposer=name, max_new_tokens=length, options=options)
+                sd.decode(models, "Once upon a time", settings)
     return Loaded(models)

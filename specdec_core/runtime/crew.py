@@ -66,7 +66,8 @@ class Crew:
         else:  # a trial also ends where nothing can be compared
             self._trial = None
             fastest = self._fastest[width] = seconds if known is None else min(seconds, known)
-            self._mean += WEIGHT * (min(seconds / fastest, MOST) - self._mean)
+            if known is not None:  # the first pass over so many tokens tells nothing
+                self._mean += WEIGHT * (min(seconds / fastest, MOST) - self._mean)
             if self._mean > SLOW:
                 self._halve()
 

@@ -55,6 +55,15 @@ def test_in_a_crowd_half_of_them_compute(most: int, fewer: int) -> None:
     assert machine.crew.count == fewer
 
 
+def test_a_pass_of_a_new_width_hides_no_crowd() -> None:
+    """Two lanes in turn, of which one reads trees that are new. Catches: a first pass that counts as undisturbed."""
+    machine = Machine()
+    machine.run(1)
+    for width in (1, 5, 1):
+        machine.crew.observe(width, 6.0 * PASS[width], 2)
+    assert machine.crew.count == 1
+
+
 def test_trying_costs_little_while_the_crowd_stays() -> None:
     """A minute among others: all threads are tried ever more rarely, and given up after one pass. Catches: trials that
     cost what the crew saves."""
