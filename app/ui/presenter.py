@@ -33,6 +33,11 @@ html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge
 # The lab's recorded race is to be in sight below the choices: what is above it takes little room. On a phone the race
 # comes before the choices, and Run stays at the bottom of the screen; a run of the visitor's own is shown below them.
 LAB = """
+/* "More" stands at the end of the label's line: nothing moves when it comes or goes */
+.st-key-start-from { position: relative; }
+.st-key-start-from > :has(button[kind="tertiary"]) {
+  position: absolute; inset-block-start: -0.25rem; inset-inline-end: 0; width: auto;
+}
 .st-key-start-from button[kind="tertiary"] { min-height: 1.75rem; }
 .st-key-start-from [data-variant="pills"] { padding-inline: 0.45rem; } /* in one row at 1280 pixels */
 .st-key-look-for { margin-block: -0.5rem; }
