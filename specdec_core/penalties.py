@@ -7,8 +7,10 @@ the meaning of transformers' `generate`. A rule that is lossless for p is then l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 from specdec_core.lazy_torch import torch
@@ -47,6 +49,39 @@ class Penalties:
         return None if self.off else Past(self, tokens)
 
 
+class _Columns:
+    """Where the logits of a text's tokens are, over one vocabulary; kept while the text grows.
+
+    Args:
+        vocabulary: as for `Past.penalised`; kept, so that no other can take its identity.
+    """
+
+    def __init__(self, vocabulary: Tensor | None) -> None:
+        self.vocabulary = vocabulary
+        tokens = [] if vocabulary is None else vocabulary.tolist()
+        self._places = {token: column for column, token in enumerate(tokens)}
+        self._seen = 0  # how many of the text's tokens have been looked up,
+        self._found: Tensor | None = None  # and where they are, int64 (m,)
+
+    def of(self, tokens: Iterable[int]) -> tuple[list[int], list[int]]:
+        """Those of the tokens that the vocabulary has, and their columns."""
+        if self.vocabulary is None:
+            given = list(tokens)
+            return given, given
+        there = [token for token in tokens if token in self._places]
+        return there, [self._places[token] for token in there]
+
+    def of_text(self, seen: Mapping[int, None], device: torch.device) -> Tensor:
+        """The columns of the text's different tokens, int64 (m,); those looked up before come first."""
+        if self._found is None or self._found.device != device:
+            self._seen, self._found = 0, torch.empty(0, dtype=torch.long, device=device)
+        if len(seen) > self._seen:
+            _, further = self.of(islice(seen, self._seen, None))
+            self._seen = len(seen)
+            self._found = torch.cat((self._found, torch.tensor(further, dtype=torch.long, device=device)))
+        return self._found
+
+
 class Past:
     """The text so far; penalises the logits after it and after any continuation.
 
@@ -61,13 +96,12 @@ class Past:
         self._seen: dict[int, None] = {}  # the different tokens, in order of appearance
         self._grams: dict[tuple[int, ...], list[int]] = {}  # first n − 1 tokens → the tokens that followed
         self._tail: list[int] = []  # the last n − 1 tokens
-        # of `_seen`, by the identity of the draft vocabulary, which is kept, so that no other can take its place
-        self._columns: dict[int, tuple[Tensor | None, Tensor]] = {}
+        self._columns: dict[int, _Columns] = {}  # by the identity of the vocabulary
         self.extend(tokens)
 
     def extend(self, tokens: Iterable[int]) -> None:
         """Add tokens that were committed."""
-        size, before = self.penalties.ngram, len(self._seen)
+        size = self.penalties.ngram
         for token in tokens:
             self.length += 1
             self._seen[token] = None
@@ -75,8 +109,6 @@ class Past:
                 if len(self._tail) == size - 1:
                     self._grams.setdefault(tuple(self._tail), []).append(token)
                 self._tail = [*self._tail, token][-(size - 1) :] if size > 1 else []
-        if len(self._seen) > before:
-            self._columns = {}
 
     def extended(self, tokens: Iterable[int]) -> Past:
         """A new past: this text with `tokens` after it. This one is unchanged."""
@@ -84,6 +116,7 @@ class Past:
         longer.length, longer._tail = self.length, list(self._tail)
         longer._seen = dict(self._seen)
         longer._grams = {start: list(ends) for start, ends in self._grams.items()}
+        longer._columns = {name: copy(known) for name, known in self._columns.items()}
         longer.extend(tokens)
         return longer
 
@@ -115,16 +148,12 @@ class Past:
         self, logits: Tensor, paths: Sequence[Sequence[int]], vocabulary: Tensor | None
     ) -> Tensor:
         """The repetition penalty, applied only to the columns of tokens that occur."""
-        _, common = self._columns.get(id(vocabulary), (None, None))  # of every row
-        if common is None or common.device != logits.device:
-            places = columns_of(self._seen, vocabulary)[1]
-            common = torch.tensor(places, device=logits.device, dtype=torch.long)
-            self._columns[id(vocabulary)] = vocabulary, common
-        fresh, further = columns_of(
-            dict.fromkeys(token for path in paths for token in path if token not in self._seen), vocabulary
-        )
+        known = self._known(vocabulary)
+        common = known.of_text(self._seen, logits.device)  # of every row
+        new = dict.fromkeys(token for path in paths for token in path if token not in self._seen)
+        fresh, further = known.of(new)
         columns = torch.cat((common, common.new_tensor(further))) if fresh else common
-        own = logits[:, columns]
+        own = logits.index_select(-1, columns)
         changed = torch.where(own < 0, own * self.penalties.repetition, own / self.penalties.repetition)
         if fresh and len(paths) > 1:  # a column beyond the common ones applies only to rows whose path has it
             number = {token: place for place, token in enumerate(fresh, start=len(common))}
@@ -141,7 +170,8 @@ class Past:
         self, logits: Tensor, paths: Sequence[Sequence[int]], vocabulary: Tensor | None
     ) -> Tensor:
         """The ban on repeated n-grams."""
-        banned = [columns_of(self._completing(path), vocabulary)[1] for path in paths]
+        known = self._known(vocabulary)
+        banned = [known.of(self._completing(path))[1] for path in paths]
         rows = [row for row, columns in enumerate(banned) for _ in columns]
         if not rows:
             return logits
@@ -155,6 +185,11 @@ class Past:
         empty = left.amax(-1, keepdim=True) == -torch.inf
         return torch.where(empty, logits, left)
 
+    def _known(self, vocabulary: Tensor | None) -> _Columns:
+        if id(vocabulary) not in self._columns:
+            self._columns[id(vocabulary)] = _Columns(vocabulary)
+        return self._columns[id(vocabulary)]
+
     def _completing(self, path: Sequence[int]) -> list[int]:
         """The tokens that would complete an n-gram which the text or the path already has."""
         size = self.penalties.ngram
@@ -166,17 +201,6 @@ class Past:
             line[end] for end in range(size - 1, len(line)) if tuple(line[end - size + 1 : end]) == start
         ]
         return [*self._grams.get(start, ()), *inside]
-
-
-def columns_of(tokens: Iterable[int], vocabulary: Tensor | None) -> tuple[list[int], list[int]]:
-    """Those of the tokens that a draft vocabulary has (`Past.penalised`), and the columns they are in."""
-    given = list(tokens)
-    if vocabulary is None or not given:
-        return given, given
-    wanted = vocabulary.new_tensor(given)
-    columns = torch.searchsorted(vocabulary, wanted).clamp_max(len(vocabulary) - 1)
-    there = vocabulary[columns] == wanted
-    return wanted[there].tolist(), columns[there].tolist()
 
 
 def paths_of(tree: TokenTree) -> list[list[int]]:
