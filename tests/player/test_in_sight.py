@@ -234,6 +234,23 @@ RULER = """async () => {
 }"""
 
 
+def test_a_long_name_on_the_draws_ruler_has_what_its_neighbour_does_not_need(page: Page) -> None:
+    """Catches: "coas…" beside a gap of which half is kept for an "a"."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    open_player(page, cursor={"round": 1, "node": None})
+    cut = page.evaluate("""async () => {
+      const { drawRuler } = await import("/player/needle.js");
+      const head = [[1, "a", 0.3], [2, "b", 0.08], [3, " coastal", 0.1], [4, "c", 0.02], [5, "d", 0.3]]
+        .map(([id, text, prob]) => ({ id, text, prob, committed: id === 1 }));
+      const ruler = drawRuler(head, 0.1, 10);
+      ruler.style.inlineSize = "270px";
+      shadow.querySelector(".odds").append(ruler);
+      return [...ruler.querySelectorAll(".zone-word")].filter((name) => name.scrollWidth > name.clientWidth)
+        .map((name) => name.textContent);
+    }""")
+    assert cut == []
+
+
 def test_names_on_the_draws_ruler_use_the_room_beside_them(page: Page) -> None:
     """Catches: a name that its narrow segment cuts although nameless ones are beside it; one away from its segment."""
     page.set_viewport_size({"width": 1440, "height": 900})
@@ -246,6 +263,45 @@ def test_names_on_the_draws_ruler_use_the_room_beside_them(page: Page) -> None:
         "over": [True] * 3,
         "inside": True,
     }
+
+
+LABELS = """async () => {
+  const { label, longest } = await import("/player/odds_chart.js");
+  const table = shadow.querySelector(".odds .bars");
+  const words = [" atmosphere", " extraordinarily", " a"].map((text) => ({ text }));
+  table.style.setProperty("--longest", longest(words));
+  const row = table.querySelector(".bar-body .bar-row");
+  return words.map(({ text }) => {
+    row.firstElementChild.replaceWith(label(text, "✗"));
+    const word = row.querySelector(".bar-token");
+    return word.scrollWidth > word.clientWidth ? text : row.firstElementChild.offsetWidth;
+  });
+}"""
+
+
+def test_words_of_the_odds_have_the_room_that_they_need(page: Page) -> None:
+    """Catches: "atmosphe…" beside a chart that has room to spare."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    open_player(page, cursor={"round": 1, "node": None})
+    expect(page.locator(".odds .bars").first).to_be_visible()
+    widths = page.evaluate(LABELS)
+    assert len(set(widths)) == 1 and widths[0] < 150, widths
+
+
+def test_the_ring_around_a_lane_s_name_leaves_the_words_beside_it_free(page: Page) -> None:
+    open_player(page)
+    page.locator(".player").focus()
+    page.keyboard.press("Tab")
+    while not page.evaluate("shadow.activeElement.matches('.lane-lead')"):
+        page.keyboard.press("Tab")
+    free = page.evaluate("""() => {
+      const at = shadow.activeElement;
+      const { outlineOffset, outlineWidth } = getComputedStyle(at);
+      const next = at.closest(".lane-name").querySelector(".ended");
+      const end = at.getBoundingClientRect().right + parseFloat(outlineOffset) + parseFloat(outlineWidth);
+      return next.textContent && next.getBoundingClientRect().left - end;
+    }""")
+    assert free >= 0, free
 
 
 RING = """() => {

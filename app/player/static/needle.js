@@ -9,6 +9,7 @@ import { O } from "./text_odds.js";
 const WIDE = 0.14; // of the ruler; narrower zones have no label
 const SIGN = 0.05; // or no sign
 const NAMED = 0.09;
+const LETTER = 0.025; // of the ruler, about; how much room a name needs is only compared with its neighbour's
 const GROW = 1000; // grown by less than 1 in all, parts do not share out everything
 
 /** @param {number} value */
@@ -101,10 +102,12 @@ export function drawRuler(distribution, u, vocabulary) {
  */
 function namesOf(segments) {
   const named = segments.filter(({ size, text }) => size >= NAMED && text !== null);
+  // What is between two segments goes to the names that are longer than their own, in proportion.
+  const lacks = named.map(({ size, text }) => Math.max(LETTER / 10, LETTER * flat(text ?? "").length - size));
   return named.map(({ text, from, size, drawn }, at) => {
     const [last, next] = [named[at - 1], named[at + 1]];
-    const before = last ? (last.from + last.size + from) / 2 : 0; // two names share what is between them
-    const after = next ? (from + size + next.from) / 2 : 1;
+    const before = last ? from - (from - last.from - last.size) * lacks[at] / (lacks[at] + lacks[at - 1]) : 0;
+    const after = next ? from + size + (next.from - from - size) * lacks[at] / (lacks[at] + lacks[at + 1]) : 1;
     const name = el("span", { class: `segment-name${drawn ? " drawn" : ""}` }, el("i"), el("span", { class: "zone-word" }, flat(text ?? "")), el("i"));
     const [left, right] = [name.firstElementChild, name.lastElementChild];
     // What it does not need is shared out so that the name is over the middle of its segment.
