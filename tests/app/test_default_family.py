@@ -123,7 +123,13 @@ def test_until_the_default_is_there_the_bundled_family_runs_and_the_page_says_so
     """Catches: Run that waits for the larger family, a page that stays with the small one."""
     shelf, gate = two
     at = page()
-    assert at.selectbox(key="model").options[:2] == ["Default: SmolLM2 135M Instruct", "Bundled pair"]
+    chat = "SmolLM2 135M Instruct"
+    named = [f"Default: {chat}", "Bundled pair: two tiny models", f"{chat}, even if Run must wait"]
+    assert at.selectbox(key="model").options == named
+    told = at.selectbox(key="model").help
+    assert (
+        "a tiny target and its draft" in told and "“even if Run must wait”" in told
+    )  # what tells them apart
     assert at.selectbox(key="model").value == model_picker.AUTO
     assert "SmolLM2 135M Instruct is being prepared" in words(at).replace("\\", "")
     assert "The bundled models are tiny" in words(page(prompt="Who wrote Faust?"))

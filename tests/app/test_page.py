@@ -399,7 +399,7 @@ def test_only_the_bundled_models_are_offered_where_the_operator_wants_it(
 
     monkeypatch.setattr(services, "operator", lambda: Policy(models="bundled"))
     at = page(model="other", target="someone/else")
-    assert at.selectbox(key="model").options == ["Bundled pair"]
+    assert at.selectbox(key="model").options == ["Bundled pair: two tiny models"]
     assert "does not exist here" in words(at).replace("\\", "")
 
 

@@ -248,6 +248,45 @@ def test_the_draw_s_ruler_is_to_scale_and_names_the_drawn_token_below_it(page: P
         ]
 
 
+LABELS = """async () => {
+  const { label, longest } = await import("/player/odds_chart.js");
+  const table = shadow.querySelector(".odds .bars");
+  const words = [" atmosphere", " extraordinarily", " a"].map((text) => ({ text }));
+  table.style.setProperty("--longest", longest(words));
+  const row = table.querySelector(".bar-body .bar-row");
+  return words.map(({ text }) => {
+    row.firstElementChild.replaceWith(label(text, "✗"));
+    const word = row.querySelector(".bar-token");
+    return word.scrollWidth > word.clientWidth ? text : row.firstElementChild.offsetWidth;
+  });
+}"""
+
+
+def test_words_of_the_odds_have_the_room_that_they_need(page: Page) -> None:
+    """Catches: "atmosphe…" beside a chart that has room to spare."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    open_player(page, cursor={"round": 1, "node": None})
+    expect(page.locator(".odds .bars").first).to_be_visible()
+    widths = page.evaluate(LABELS)
+    assert len(set(widths)) == 1 and widths[0] < 150, widths
+
+
+def test_the_ring_around_a_lane_s_name_leaves_the_words_beside_it_free(page: Page) -> None:
+    open_player(page)
+    page.locator(".player").focus()
+    page.keyboard.press("Tab")
+    while not page.evaluate("shadow.activeElement.matches('.lane-lead')"):
+        page.keyboard.press("Tab")
+    free = page.evaluate("""() => {
+      const at = shadow.activeElement;
+      const { outlineOffset, outlineWidth } = getComputedStyle(at);
+      const next = at.closest(".lane-name").querySelector(".ended");
+      const end = at.getBoundingClientRect().right + parseFloat(outlineOffset) + parseFloat(outlineWidth);
+      return next.textContent && next.getBoundingClientRect().left - end;
+    }""")
+    assert free >= 0, free
+
+
 RING = """() => {
   const at = shadow.activeElement;
   if (!at) return null;

@@ -101,10 +101,30 @@ def test_nothing_later_than_the_cursor_is_in_the_page(page: Page, server: Server
 def test_plain_lane_finishes_at_the_end(page: Page) -> None:
     open_player(page)
     expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+    page.locator(".player").press("1")  # the lane that is busy to the end
+    expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+    page.locator(".player").press("2")
     page.locator(".control.previous").click()
     expect(page.locator(".where")).to_have_text("Round 12 of 12")
     assert plain_trace().text.startswith(page.evaluate(COMMITTED, 0))
     assert page.evaluate(COMMITTED, 0) != plain_trace().text
+
+
+def test_only_the_viewer_changes_the_speed_from_run_to_run(page: Page, server: Server) -> None:
+    """Catches: a run at the pace of the race that played before it, and one that forgets the viewer's."""
+    server.files["/traces/spec.json"] = spec_trace(spec_plans() * 2).to_json()
+    server.files["/traces/next.json"] = server.files["/traces/last.json"] = spec_trace().to_json()
+    speed = page.locator(".speed")
+    run = "url => player.update({ ...JSON.parse(url[0]), traces: [{ label: url[1], url: url[1] }] })"
+    open_player(page, autoplay=True)
+    expect(speed).to_have_value("2")
+    page.evaluate(run, [json.dumps(data()), "/traces/next.json"])
+    expect(page.locator(".lane")).to_have_count(1)
+    expect(speed).to_have_value("1")
+    speed.select_option("4")
+    page.evaluate(run, [json.dumps(data()), "/traces/last.json"])
+    expect(page.locator(".lane-label")).to_have_text("/traces/last.json")
+    expect(speed).to_have_value("4")
 
 
 def test_speedup_is_the_ratio_of_the_lanes_rates(page: Page) -> None:
@@ -760,6 +780,21 @@ OVERLAPPING = """() => {
     a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1
       ? [[one, other]] : []));
 }"""
+
+
+@pytest.mark.parametrize("width", [1440, 1280, 1024])
+def test_a_sign_that_is_added_moves_nothing(page: Page, width: int) -> None:
+    """Catches: the whole player a line lower from the round on in which “left out” joins the signs."""
+    page.set_viewport_size({"width": width, "height": 900})
+    open_player(page)
+    expect(page.locator(".score .random")).to_be_visible()
+    tops = page.evaluate("""() => {
+      const signs = [...shadow.querySelectorAll(".legend li")].slice(6); // those that come with their verdicts
+      const top = () => [".lanes", ".panels"].map((part) => shadow.querySelector(part).getBoundingClientRect().top);
+      signs.forEach((sign) => sign.hidden = true);
+      return [top(), ...signs.map((sign) => (sign.hidden = false, top()))];
+    }""")
+    assert tops == [tops[0]] * 6
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 720), (1024, 768), (390, 844)])

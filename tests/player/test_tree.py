@@ -323,11 +323,32 @@ def test_a_chain_keeps_all_its_numbers(page: Page) -> None:
     open_player(page, cursor={"round": 1, "node": None})
     assert page.locator(".tree").get_attribute("data-detail") == "full"
     said = page.locator(".tree .chip-facts").all_inner_texts()
-    nodes = trace.rounds[0].nodes
-    assert nodes.p is not None and nodes.q is not None
+    nodes, own = trace.rounds[0].nodes, trace.rounds[0].positions[-1]
+    assert nodes.p is not None and nodes.q is not None and own.source == "corrected"
     assert [each.split() for each in said if each] == [
-        ["p", f"{p:.3f}", "q", f"{q:.3f}"] for p, q in zip(nodes.p, nodes.q, strict=True)
+        *(["p", f"{p:.3f}", "q", f"{q:.3f}"] for p, q in zip(nodes.p, nodes.q, strict=True)),
+        [
+            "p",
+            f"{own.p.prob[own.p.id.index(own.token)]:.3f}",
+        ],  # the target's own token: the same p as the guesses'
     ]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_a_node_says_what_its_own_q_is(page: Page, server: Server, temperature: float) -> None:
+    """Catches: “own q” above temperature 0, which nothing on the page explains."""
+    record = tree_record([-1, -1])
+    record["header"]["settings"].update(proposer="eagle", temperature=temperature)
+    nodes = record["rounds"][0]["nodes"]
+    nodes["q"], nodes["model_q"] = [1.0, 1.0], [0.75, 0.25]
+    show(page, server, record)
+    chip = page.locator(".tree [data-node='0']")
+    title = chip.get_attribute("title") or ""
+    assert ("counts its q as 1" in title and "How sure the models were" in title) == (temperature > 0), title
+    assert "counts" not in (
+        chip.get_attribute("aria-label") or ""
+    )  # read out at every node, it would be too long
+    expect(page.locator(".help-box dt", has_text="own q")).to_have_count(1)
 
 
 def test_on_a_projector_the_nodes_grow_with_the_type(page: Page) -> None:

@@ -84,7 +84,8 @@ export function createControls(on) {
       if (slider.value !== String(stop)) slider.value = String(stop);
       slider.style.setProperty("--filled", `${last ? (100 * stop) / last : 0}%`);
       const inside = begun ? `: ${T.phase(begun.moment, begun.round.proposals.filter(wasRead).length)}` : "";
-      const words = stop > rounds ? (early ? T.stoppedEnd : T.atEnd) : stop === 0 ? T.atPrompt : `${T.roundOf(stop, rounds)}${inside}`;
+      const over = stop > rounds || (view.atEnd && view.lanes.length > 1); // of a lane alone its last round is the end
+      const words = stop === 0 ? T.atPrompt : over ? (early ? T.stoppedEnd : T.atEnd) : `${T.roundOf(stop, rounds)}${inside}`;
       setText(where, words);
       slider.setAttribute("aria-valuetext", words);
       for (const name of MOVES) {

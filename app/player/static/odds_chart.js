@@ -78,6 +78,7 @@ export function chart(areas, bars, parts, odds) {
   const columns = (bars.hasP ? 1 : 0) + (bars.hasQ ? 1 : 0);
   const body = el("div", { class: "bar-body", role: "rowgroup" }, plane(areas, parts, bars), ...areas.rows.map((row) => barRow(row, areas.top, bars, parts, odds)));
   const table = el("div", { class: `bars chart columns-${columns}`, role: "table", "aria-label": O.views }, el("div", { role: "rowgroup" }, heads), body, axis(areas.top));
+  table.style.setProperty("--longest", longest(areas.rows));
   return table;
 }
 
@@ -128,10 +129,22 @@ function barRow(row, top, bars, parts, odds) {
   );
 }
 
+/** @param {string} text */
+function shortOf(text) {
+  return flat(text.length > 24 ? `${text.slice(0, 23)}…` : text);
+}
+
+/**
+ * How many characters the labels of these rows need.
+ * @param {{text: string|null}[]} rows
+ */
+export function longest(rows) {
+  return String(Math.max(0, ...rows.map(({ text }) => shortOf(text ?? "").length)));
+}
+
 /** @param {string|null} text @param {string} marks */
 export function label(text, marks) {
-  const short = text === null ? el("i", {}, O.everything) : flat(text.length > 24 ? `${text.slice(0, 23)}…` : text);
-  const word = el("span", { class: "bar-token" }, short);
+  const word = el("span", { class: "bar-token" }, text === null ? el("i", {}, O.everything) : shortOf(text));
   return el("span", { class: "bar-label", role: "rowheader", title: text === null ? null : quote(text) }, word, marks ? el("span", { class: "bar-mark" }, marks) : null);
 }
 

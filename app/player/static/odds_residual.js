@@ -7,7 +7,7 @@
 
 import { el } from "./dom.js";
 import { drawRuler } from "./needle.js";
-import { label, value } from "./odds_chart.js";
+import { label, longest, value } from "./odds_chart.js";
 import { MARK } from "./text.js";
 import { O } from "./text_odds.js";
 
@@ -41,6 +41,7 @@ export function residual(odds, left) {
     ));
   };
   rows.forEach(add);
+  table.style.setProperty("--longest", longest(rows));
   if (rest > 1e-6) add({ id: null, text: null, prob: rest, committed: false });
   const [heading, explanation] = distributionOf(odds);
   const drawing = explanation === O.leftIs || explanation === O.matchResidualIs; // says that a token is drawn

@@ -8,6 +8,7 @@ export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
  */
 export function createPlayback(on) {
   let speed = 1;
+  let chosen = false; // by the viewer
   let timer = 0;
 
   function schedule() {
@@ -43,8 +44,13 @@ export function createPlayback(on) {
     toggle: () => (timer ? pause() : play()),
     isPlaying: () => timer !== 0,
     speed: () => speed,
+    /** @param {number} value one of SPEEDS, for a run whose viewer has chosen none */
+    suggest(value) {
+      if (!chosen) speed = value;
+    },
     /** @param {number} value one of SPEEDS */
     setSpeed(value) {
+      chosen = true;
       speed = SPEEDS.includes(value) ? value : 1;
       if (!timer) return;
       clearTimeout(timer);

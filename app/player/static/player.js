@@ -238,11 +238,11 @@ export function mount(root, first, api = {}) {
     screen.panels.open(wanted.view);
     const lead = wanted.lead ?? (wanted.stop === null ? fastest(lanes) : null);
     move(wantedAt(lanes, { ...wanted, lead, stop: wanted.stop ?? 0 }));
+    playback.suggest(moving ? speedFor(lastStop(lanes, cursor.lead)) : 1);
+    drawPlaying();
     opening.begin(moving, wanted.stop === null, data.provenance === "measured");
     reporter.forget();
-    if (!moving) return;
-    playback.setSpeed(speedFor(lastStop(lanes, cursor.lead)));
-    playback.play();
+    if (moving) playback.play();
   }
 
   /** @param {string} events */

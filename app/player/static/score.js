@@ -47,7 +47,7 @@ export function createScore() {
   for (const [verdict, meaning] of LEGEND) {
     legend.append(el("li", { title: meaning, "data-verdict": verdict, hidden: RARE.has(verdict) }, el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]), meaning.split(":")[0]));
   }
-  const root = el("header", { class: "score" }, speedup, el("div", { class: "origin" }, origin, details), legend, random, lossy);
+  const root = el("header", { class: "score" }, speedup, el("div", { class: "origin" }, origin, details), el("div", { class: "signs" }, legend, random), lossy);
   const how = details.querySelector("summary");
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
@@ -126,6 +126,7 @@ export function createScore() {
       const temperature = Math.max(0, ...lanes.map((lane) => (lane.onlyBest ? 0 : lane.temperature)));
       random.hidden = !(compared && temperature > 0 && !bent.length);
       if (!random.hidden) setText(random, T.random(temperature));
+      random.title = random.textContent ?? ""; // where signs leave it too little room
     },
   };
 }

@@ -57,11 +57,11 @@ export const LEGEND = [
   ["rejected", "rejected: proposed and thrown away; below the token that took its place"],
   ["waiting", "waiting: not judged yet"],
   ["unreached", "not reached: after a rejection, or another guess was accepted instead"],
+  ["corrected", "corrected: written by the target in place of a rejected guess"],
+  ["bonus", "bonus: added by the target after the last guess of an accepted path"],
   ["pruned", "pruned: drafted, but its whole path was less likely than those that were checked"],
   ["discarded", "discarded: drafted ahead for an outcome that did not happen"],
   ["cut", "left out: the text ended before it"],
-  ["corrected", "corrected: written by the target in place of a rejected guess"],
-  ["bonus", "bonus: added by the target after the last guess of an accepted path"],
   ["parted", "differs: from here on, the text is not that of plain decoding"],
   ["again", "repeats: word for word what the text said before, which is easy to guess"],
 ];
@@ -156,6 +156,7 @@ export const T = {
   words: [
     ["p", "how likely the target finds a token at its place; at temperature 0 as the model itself gives it (after a repetition penalty), else after temperature, penalties and cut-offs"],
     ["q", "how likely the draft found it when it guessed it; likewise where it drew the guess, otherwise at temperature 1 (after a repetition penalty)"],
+    ["own q", "beside p, of a fixed guess above temperature 0: the draft's own probability, at temperature 1 and before cut-offs; the rule counts q as 1. “How sure the models were” shows the target's p likewise"],
     ["γ", "how many tokens are guessed in a round"],
     ["fixed", "of a guess that was not drawn at random with its q: the proposer took its likeliest tokens, as EAGLE's trees do, or copied; the rule then counts its q as 1"],
     ["rows of the odds", "the chosen token first, then by the larger of p and q"],

@@ -54,6 +54,7 @@ export const W = {
   foldPruned: (/** @type {number} */ n) => `Hide ${count(n, "pruned guess")}`,
   notDrawn: (/** @type {number} */ n) => `${count(n, "more guess")} not drawn: the tree is too large for a picture.`,
   qIs: (/** @type {string} */ q, /** @type {boolean} */ own) => `${own ? "own q" : "q"} ${q}`, // the rule's q is 1 where the guess was fixed
+  ownQ: "own q: how likely the draft itself found it, at temperature 1 and before cut-offs. The guess was not drawn with it, so the rule counts its q as 1. p is after temperature and penalties; “How sure the models were” shows the p from before them.",
   zoom: "Size",
   zoomOut: "Smaller (− in the tree)",
   zoomIn: "Larger (+ in the tree)",

@@ -66,6 +66,8 @@ export function factsOf(lane, round, target, done) {
   const written = done ? list(round?.positions).find((place) => place?.source !== "accepted") : null;
   const best = number(list(written?.p?.id)[0]); // after penalties, as ranks are
   const first = best !== null && best === written?.token;
+  const head = (own ? (written?.penalised_p ?? written?.model_p) : null) ?? written?.p;
+  const ownP = number(list(head?.prob)[list(head?.id).findIndex((id) => id === written?.token)]); // only the likeliest are recorded
   /** @param {number|null} value */
   const bound = (value) => (value === null ? null : Math.min(Math.max(value, 0), 1));
   return {
@@ -75,7 +77,7 @@ export function factsOf(lane, round, target, done) {
     judged: target && columns.p.length > 0,
     /** @param {Key} key */
     of: (key) => key === OWN
-      ? { p: null, q: null, ownQ: false, rank: first ? 1 : null, width: null }
+      ? { p: ownP, q: null, ownQ: false, rank: first ? 1 : null, width: null }
       : { p: pOf(key), q: qOf(key), ownQ: fixed && !own, rank: target ? number(columns.rank[key]) : null, width: bound(width(key)) },
   };
 }

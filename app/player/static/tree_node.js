@@ -61,10 +61,8 @@ export function paintNode(node, known) {
   const label = isOwn
     ? W.ownNode(quote(text), VERDICT[verdict] ?? verdict, quote(known.above), facts)
     : W.node(quote(text), VERDICT[verdict] ?? verdict, known.depth, quote(known.above), facts);
-  write(node, "label", label, (value) => {
-    node.chip.setAttribute("aria-label", value);
-    node.chip.title = value;
-  });
+  write(node, "label", label, (value) => node.chip.setAttribute("aria-label", value));
+  write(node, "title", ownQ && q !== null ? `${label}.\n${W.ownQ}` : label, (value) => (node.chip.title = value));
   write(node, "pressed", Boolean(known.focus), (value) => node.chip.setAttribute("aria-pressed", String(value)));
   write(node, "stop", known.stop ? 0 : -1, (value) => (node.chip.tabIndex = value));
   write(node, "edge", `edge ${verdict}`, (value) => node.line.setAttribute("class", value));
@@ -115,7 +113,7 @@ export function createLegend() {
   const first = el("span", { class: "tree-key first" }, el("i", { class: "first-sample" }), W.firstChoice);
   let drawn = "";
   return {
-    root: el("p", { class: "tree-legend hint" }, line, bars, way, first),
+    root: el("p", { class: "tree-legend hint" }, line, bars, first, way),
     /**
      * @param {""|keyof typeof W.widthBy} by
      * @param {boolean} accepted

@@ -88,11 +88,11 @@ export const LEGEND = [
   ["rejected", "abgelehnt: vorgeschlagen und verworfen; unter dem Token, das seinen Platz einnahm"],
   ["waiting", "offen: noch nicht beurteilt"],
   ["unreached", "nicht erreicht: nach einer Ablehnung, oder ein anderer Vorschlag wurde stattdessen angenommen"],
+  ["corrected", "korrigiert: vom Zielmodell anstelle eines abgelehnten Vorschlags geschrieben"],
+  ["bonus", "Bonus: vom Zielmodell nach dem letzten Vorschlag eines angenommenen Pfads hinzugefügt"],
   ["pruned", "gestutzt: vorgeschlagen, aber sein ganzer Pfad war weniger wahrscheinlich als die geprüften"],
   ["discarded", "verfallen: vorausgearbeitet für einen Fall, der nicht eintrat"],
   ["cut", "weggelassen: Der Text endete davor"],
-  ["corrected", "korrigiert: vom Zielmodell anstelle eines abgelehnten Vorschlags geschrieben"],
-  ["bonus", "Bonus: vom Zielmodell nach dem letzten Vorschlag eines angenommenen Pfads hinzugefügt"],
   ["parted", "weicht ab: Von hier an ist der Text ein anderer als bei einfacher Dekodierung"],
   ["again", "wiederholt: Wort für Wort, was schon im Text stand, und daher leicht zu raten"],
 ];
@@ -184,6 +184,7 @@ export const T = {
   words: [
     ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist; bei Temperatur 0 so, wie das Modell selbst es angibt (nach einem Abzug für Wiederholungen), sonst nach Temperatur, Strafen und Grenzen"],
     ["q", "wie wahrscheinlich es für den Draft war, als er es riet; ebenso, wo er den Vorschlag zog, sonst bei Temperatur 1 (nach einem Abzug für Wiederholungen)"],
+    ["eigenes q", "neben p, von einem festen Vorschlag über Temperatur 0: wie wahrscheinlich er für den Draft selbst war, bei Temperatur 1 und vor allen Grenzen; die Regel rechnet mit q = 1. „Wie sicher die Modelle waren“ zeigt das p des Zielmodells ebenso"],
     ["γ", "wie viele Tokens in einer Runde geraten werden"],
     ["fest", "von einem Vorschlag, der nicht mit seinem q gezogen wurde: die wahrscheinlichsten Tokens, wie in EAGLEs Bäumen, oder eine Kopie; die Regel rechnet dann mit q = 1"],
     ["Zeilen der Chancen", "zuerst das gewählte Token, dann nach dem größeren von p und q"],

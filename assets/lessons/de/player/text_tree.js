@@ -52,6 +52,7 @@ export const W = {
   foldPruned: (n) => `${count(n, "gestutzten Vorschlag", "gestutzte Vorschläge")} ausblenden`,
   notDrawn: (n) => `${count(n, "weiterer Vorschlag", "weitere Vorschläge")} nicht gezeichnet: Der Baum ist zu groß für ein Bild.`,
   qIs: (q, own) => `${own ? "eigenes q" : "q"} ${q}`,
+  ownQ: "eigenes q: wie wahrscheinlich es für den Draft selbst war, bei Temperatur 1 und vor allen Grenzen. Der Vorschlag wurde nicht damit gezogen, die Regel rechnet also mit q = 1. p gilt nach Temperatur und Strafen; „Wie sicher die Modelle waren“ zeigt das p davor.",
   zoom: "Größe",
   zoomOut: "Kleiner (− im Baum)",
   zoomIn: "Größer (+ im Baum)",
