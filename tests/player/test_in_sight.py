@@ -240,10 +240,10 @@ def test_a_long_name_on_the_draws_ruler_has_what_its_neighbour_does_not_need(pag
     open_player(page, cursor={"round": 1, "node": None})
     cut = page.evaluate("""async () => {
       const { drawRuler } = await import("/player/needle.js");
-      const head = [[1, "a", 0.3], [2, "b", 0.08], [3, " coastal", 0.1], [4, "c", 0.02], [5, "d", 0.3]]
+      const head = [[1, "a", 0.3], [2, "b", 0.08], [3, "c", 0.08], [4, " coastal", 0.1], [5, "d", 0.02], [6, "e", 0.42]]
         .map(([id, text, prob]) => ({ id, text, prob, committed: id === 1 }));
       const ruler = drawRuler(head, 0.1, 10);
-      ruler.style.inlineSize = "270px";
+      ruler.style.inlineSize = "230px";
       shadow.querySelector(".odds").append(ruler);
       return [...ruler.querySelectorAll(".zone-word")].filter((name) => name.scrollWidth > name.clientWidth)
         .map((name) => name.textContent);
