@@ -142,7 +142,7 @@ def sizes() -> list[str]:
     if usual() != BUNDLED:
         found.append(
             "Until the default is ready, the bundled pair stands in for it: a tiny target and its draft, which ship "
-            "with the app. Choose the same models a second time, “even if Run must wait”, to run nothing else."
+            "with the app. To run the default alone, choose the entry “even if Run must wait”."
         )
     return found
 
