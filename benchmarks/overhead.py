@@ -45,7 +45,7 @@ class _Bush(Proposer):
 
 @cache
 def _bush(number: int, vocabulary: int) -> tuple[list[int], list[int], int]:
-    """Parents, tokens and depth of a random tree; drawn before anything is timed."""
+    """Parents, tokens and depth of a random tree; drawn in the first, untimed turn."""
     source = random.Random(number)
     parents = [source.randrange(max(-1, node - 12), node) if node else -1 for node in range(NODES)]
     tokens = [source.randrange(vocabulary) for _ in parents]
@@ -62,9 +62,14 @@ class _Chain(_Bush):
         return "chain"
 
     def propose(self, context: Context) -> Proposal:
-        source = random.Random(context.round)
-        length = min(4, context.limit)
-        return Proposal(TokenTree.chain([source.randrange(context.vocabulary) for _ in range(length)]))
+        return Proposal(TokenTree.chain(_tokens(context.round, context.vocabulary)[: max(0, context.limit)]))
+
+
+@cache
+def _tokens(number: int, vocabulary: int) -> list[int]:
+    """Four random tokens; drawn in the first, untimed turn."""
+    source = random.Random(number)
+    return [source.randrange(vocabulary) for _ in range(4)]
 
 
 def outside(subjects: Subjects, prompt: Prompt, repeats: int) -> dict[str, tuple[float, float]]:

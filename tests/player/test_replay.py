@@ -753,7 +753,9 @@ def test_below_a_form_the_odds_say_what_was_decided_and_nothing_is_cut_off(page:
     """Catches: the heads of a table without a row, of which the panel has no more in sight."""
     page.set_viewport_size({"width": 1440, "height": 900})
     record = json.loads(spec_trace(temperature=0.0).to_json())
-    open_player(page, brief=True, traces=[{"label": "Other", "trace": record}], cursor={"round": 1, "node": 0})
+    open_player(
+        page, brief=True, traces=[{"label": "Other", "trace": record}], cursor={"round": 1, "node": 0}
+    )
     expect(page.locator(".choice")).to_be_visible()
     expect(page.locator(".odds .bars")).to_be_hidden()
     page.locator(".control.next").click()
