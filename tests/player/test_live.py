@@ -18,7 +18,7 @@ from tests.player.test_replay import COMMITTED
 
 pytestmark = pytest.mark.browser
 ARCHITECTURE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
-TIMES = ["draft", "target pass", "other work", "a gap: the next round"]
+TIMES = ["draft", "target pass", "other work", "a gap: the next round, where wide enough"]
 
 
 def messages() -> list[dict[str, Any]]:
@@ -313,7 +313,7 @@ def test_the_time_axis_of_a_run_that_goes_on_reaches_the_lanes_clocks(page: Page
     whole = float(page.locator(".time-row").last.evaluate("row => row.style.getPropertyValue('--whole')"))
     assert ends[1] * whole == pytest.approx(clocks[1], rel=0.05)
     expect(page.locator(".time-key > span:visible")).to_have_text(
-        ["draft", "target pass", "other work", "a gap: the next round"]
+        ["draft", "target pass", "other work", "a gap: the next round, where wide enough"]
     )
     drawn = "row => [...row.querySelectorAll('.time-round')].map((each) => each.getAttribute('style'))"
     leading = page.locator(".time-row").nth(1)
@@ -321,7 +321,7 @@ def test_the_time_axis_of_a_run_that_goes_on_reaches_the_lanes_clocks(page: Page
     parts.append(len(said))
     to_the_end(page)
     expect(page.locator(".time-key > span:visible")).to_have_text(
-        ["draft", "target pass", "other work", "a gap: the next round"]
+        ["draft", "target pass", "other work", "a gap: the next round, where wide enough"]
     )
     assert leading.evaluate(drawn)[: len(while_live)] == while_live, "the record says what the messages said"
 

@@ -109,7 +109,7 @@ export const T = {
   how: "What is this number?",
   definition:
     "Tokens per second of this lane divided by tokens per second of plain decoding: “so far” up to the moment shown, “in all” over the whole run. Each lane has its own clock, "
-    + "which runs only while that lane computes; reading the prompt and recording are left out. "
+    + "which runs only while that lane computes, up to its latest token; reading the prompt and recording are left out. "
     + "Early values vary a lot, because a few rounds say little: “not clearly”, or “unclear”, means that the scatter of the rounds' times alone could explain the difference.",
   random: (/** @type {number} */ temperature) =>
     `Temperature ${temperature}: tokens are drawn at random, so lanes may write different texts.`,
@@ -206,7 +206,7 @@ export const T = {
   timeline: "The rounds of every lane on the recorded clocks: drafting striped, the target's pass blue, other work (judging, committing) grey. Rounds too short to be drawn apart follow each other without gaps. The slider and the keys below move through the same rounds.",
   aheadKept: "Drafted during the target's pass; none of it is recorded as thrown away.",
   aheadGone: "Drafted during the target's pass and thrown away: the verdict was different.",
-  gap: "a gap: the next round",
+  gap: "a gap: the next round, where wide enough",
   timelineKey: { draft: "draft", verify: "target pass", other: "other work", ahead: "drafted during the pass", gone: "and thrown away" },
 
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,

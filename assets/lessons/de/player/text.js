@@ -139,7 +139,7 @@ export const T = {
   how: "Was ist das für eine Zahl?",
   definition:
     "Tokens pro Sekunde dieser Spur geteilt durch die des gewöhnlichen Decodings: „bisher“ bis zum gezeigten Moment, „insgesamt“ über den ganzen Lauf. Jede Spur hat ihre eigene Uhr, "
-    + "die nur läuft, während diese Spur rechnet; das Lesen des Prompts und das Aufzeichnen zählen nicht. "
+    + "die nur läuft, während diese Spur rechnet, bis zu ihrem neuesten Token; das Lesen des Prompts und das Aufzeichnen zählen nicht. "
     + "Frühe Werte schwanken stark, denn wenige Runden sagen wenig: „nicht eindeutig“ oder „unklar“ heißt, dass schon die Streuung der Rundenzeiten den Unterschied erklären könnte.",
   random: (temperature) => `Temperatur ${temperature}: Tokens werden zufällig gezogen, Spuren können also verschiedene Texte schreiben.`,
 
@@ -234,7 +234,7 @@ export const T = {
   timeline: "Die Runden aller Spuren auf den aufgezeichneten Uhren: gestreift der Draft, blau der Durchlauf des Zielmodells, grau das Übrige (urteilen, übernehmen). Zu kurze Runden folgen ohne Lücken aufeinander. Der Regler und die Tasten darunter gehen durch dieselben Runden.",
   aheadKept: "Während des Durchlaufs des Zielmodells vorausgearbeitet; nichts davon ist als verworfen aufgezeichnet.",
   aheadGone: "Während des Durchlaufs des Zielmodells vorausgearbeitet und verworfen: Das Urteil fiel anders aus.",
-  gap: "eine Lücke: die nächste Runde",
+  gap: "eine Lücke: die nächste Runde, wo breit genug",
   timelineKey: { draft: "Draft", verify: "Durchlauf des Zielmodells", other: "sonstige Arbeit", ahead: "währenddessen vorausgearbeitet", gone: "und verworfen" },
 
   roundTitle: (n) => `Runde ${n}`,
