@@ -248,6 +248,16 @@ def test_the_draw_s_ruler_is_to_scale_and_names_the_drawn_token_below_it(page: P
         ]
 
 
+def test_a_space_beside_a_line_break_is_drawn(page: Page) -> None:
+    """Catches: two rows that both say "⏎"."""
+    open_player(page)
+    signs = """async () => {
+      const { flat } = await import("/player/signs.js");
+      return [" \\n", "\\n ", "\\n", " word", "a b"].map(flat);
+    }"""
+    assert page.evaluate(signs) == ["␣⏎", "⏎␣", "⏎", " word", "a b"]
+
+
 LABELS = """async () => {
   const { label, longest } = await import("/player/odds_chart.js");
   const table = shadow.querySelector(".odds .bars");

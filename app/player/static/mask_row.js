@@ -62,10 +62,12 @@ export function createLegend() {
   const verdicts = key("verdicts");
   const slots = { reserved: key("reserved"), written: key("written"), kept: key("kept"), freed: key("freed") };
   const rider = key("rider");
+  const root = el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), verdicts, ...Object.values(slots), rider);
   return {
-    root: el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), verdicts, ...Object.values(slots), rider),
+    root,
     /** @param {Phase} phase @param {boolean} rides whether the pass has extra tokens */
     show(phase, rides) {
+      root.dataset.phase = phase;
       verdicts.hidden = phase === "proposed" || phase === "verified";
       slots.reserved.hidden = phase !== "proposed";
       slots.written.hidden = phase !== "verified" && phase !== "judged";

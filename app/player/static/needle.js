@@ -17,9 +17,10 @@ function percent(value) {
 /**
  * The needle itself: the value of the number.
  * @param {number} u
+ * @param {string} name
  */
-function needle(u) {
-  const mark = el("span", { class: "needle" }, el("span", { class: "needle-word" }, "u"));
+function needle(u, name) {
+  const mark = el("span", { class: "needle" }, name ? el("span", { class: "needle-word" }, name) : null);
   mark.style.insetInlineStart = percent(u);
   return mark;
 }
@@ -42,7 +43,7 @@ export function coinRuler(u, threshold) {
     if (Math.abs(u - middle) < WIDE) part.style.textAlign = u < middle ? "end" : "start"; // beside the needle, not over it
     return part;
   };
-  return el("div", { class: "axis", "aria-hidden": "true" }, zone("pass", stays, MARK.accepted, O.stays, 0), zone("fail", 1 - stays, MARK.rejected, O.goes, stays), needle(u));
+  return el("div", { class: "axis", "aria-hidden": "true" }, zone("pass", stays, MARK.accepted, O.stays, 0), zone("fail", 1 - stays, MARK.rejected, O.goes, stays), needle(u, "u"));
 }
 
 /**
@@ -93,7 +94,7 @@ export function drawRuler(distribution, u, vocabulary) {
   });
   const own = segments.find(({ drawn }) => drawn);
   if (!own) return [];
-  return [el("div", { class: "cumulative", "aria-hidden": "true" }, ...parts, needle(u)), rulerEnds(own.text ?? "", own.from + own.size / 2)];
+  return [el("div", { class: "cumulative", "aria-hidden": "true" }, ...parts, needle(u, "")), rulerEnds(own.text ?? "", own.from + own.size / 2)];
 }
 
 /**

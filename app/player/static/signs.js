@@ -9,7 +9,7 @@
 export function flat(text) {
   /** @param {string} run */
   const spaces = (run) => (run.length > 4 ? `␣×${run.length}` : "␣".repeat(run.length));
-  return text.replace(/\r?\n|\r/g, "⏎").replace(/\t/g, "⇥").replace(/ {2,}| $/g, spaces);
+  return text.replace(/\r?\n|\r/g, "⏎").replace(/\t/g, "⇥").replace(/ {2,}| $| (?=[⏎⇥])|(?<=[⏎⇥]) /g, spaces);
 }
 
 /**

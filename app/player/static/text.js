@@ -159,7 +159,7 @@ export const T = {
     ["own q", "beside p, of a fixed guess above temperature 0: the draft's own probability, at temperature 1 and before cut-offs; the rule counts q as 1. “How sure the models were” shows the target's p likewise"],
     ["γ", "how many tokens are guessed in a round"],
     ["fixed", "of a guess that was not drawn at random with its q: the proposer took its likeliest tokens, as EAGLE's trees do, or copied; the rule then counts its q as 1"],
-    ["rows of the odds", "the chosen token first, then by the larger of p and q"],
+    ["rows of the odds", "the chosen token first, then by the larger of p and q; at first the four likeliest of p and of q"],
     ["a telling round", "where a run opens: of chains, the most guesses kept before a rejection; otherwise the most tokens from one pass"],
   ],
   signsTitle: "Signs in the text",

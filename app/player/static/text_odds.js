@@ -172,7 +172,7 @@ export const O = {
   draw: "The draw",
   drawn: (/** @type {number} */ u) => `It was drawn with the random number ${prob(u)}.`,
   unnamedDraw: "It counts through the tokens in the order of the vocabulary, not of the list. The drawn token is among all others there: the record names only the most likely ones.",
-  ruler: "The tokens are in the order of the vocabulary, each as wide as it is likely; below is the one that was drawn, and pointing at another names it. The striped parts are all others, whose places are not recorded.",
+  ruler: (/** @type {boolean} */ others) => `The tokens are in the order of the vocabulary, each as wide as it is likely; below is the one that was drawn, and pointing at another names it.${others ? " The striped parts are all others, whose places are not recorded." : ""}`,
   coin: "The coin",
   choice: "The decision",
   firstChoice: "target's first choice",

@@ -11,7 +11,7 @@ const pieces = (texts) => texts.map((text) => `‘${text}’`).join(" ");
  * @param {boolean} shown whether there are any
  * @param {boolean} others whether some were not sent
  */
-const rest = (who, shown, others) => (shown ? ` Of the others the tree shows, as pruned, those after which ${who} guessed on.` : others ? " The others led to no guess that was sent, and are not drawn." : "");
+const rest = (who, shown, others) => (shown ? ` Those after which ${who} guessed on are drawn too, as pruned; the rest are not drawn.` : others ? ` After none of the others did ${who} guess on, so they are not drawn.` : "");
 
 /** @param {number|null} found @param {number} nodes */
 const sent = (found, nodes) => (nodes === 0 ? "none was sent to the target." : found === nodes ? "all were sent to the target." : nodes === 1 ? "the most likely one was sent to the target." : `the ${nodes} on the most likely paths were sent to the target.`);

@@ -187,7 +187,7 @@ export const T = {
     ["eigenes q", "neben p, von einem festen Vorschlag über Temperatur 0: wie wahrscheinlich er für den Draft selbst war, bei Temperatur 1 und vor allen Grenzen; die Regel rechnet mit q = 1. „Wie sicher die Modelle waren“ zeigt das p des Zielmodells ebenso"],
     ["γ", "wie viele Tokens in einer Runde geraten werden"],
     ["fest", "von einem Vorschlag, der nicht mit seinem q gezogen wurde: die wahrscheinlichsten Tokens, wie in EAGLEs Bäumen, oder eine Kopie; die Regel rechnet dann mit q = 1"],
-    ["Zeilen der Chancen", "zuerst das gewählte Token, dann nach dem größeren von p und q"],
+    ["Zeilen der Chancen", "zuerst das gewählte Token, dann nach dem größeren von p und q; anfangs die vier wahrscheinlichsten von p und von q"],
     ["eine aufschlussreiche Runde", "wo ein Lauf beginnt: bei Ketten die meisten behaltenen Vorschläge vor einer Ablehnung, sonst die meisten Tokens aus einem Durchlauf"],
   ],
   signsTitle: "Zeichen im Text",

@@ -146,7 +146,7 @@ export const O = {
   draw: "Die Ziehung",
   drawn: (u) => `Gezogen wurde mit der Zufallszahl ${prob(u)}.`,
   unnamedDraw: "Sie zählt die Tokens in der Reihenfolge des Vokabulars ab, nicht der Liste. Das gezogene ist unter allen anderen: Namentlich sind nur die wahrscheinlichsten aufgezeichnet.",
-  ruler: "Die Tokens stehen in der Reihenfolge des Vokabulars, jedes so breit, wie es wahrscheinlich ist; darunter steht das gezogene, die anderen nennt der Zeiger. Die gestreiften Teile sind alle anderen, deren Plätze nicht aufgezeichnet sind.",
+  ruler: (others) => `Die Tokens stehen in der Reihenfolge des Vokabulars, jedes so breit, wie es wahrscheinlich ist; darunter steht das gezogene, die anderen nennt der Zeiger.${others ? " Die gestreiften Teile sind alle anderen, deren Plätze nicht aufgezeichnet sind." : ""}`,
   coin: "Die Münze",
   choice: "Die Entscheidung",
   firstChoice: "erste Wahl des Zielmodells",
