@@ -28,8 +28,10 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
         part: {"lane": [], "start": [], "length": [], "told": []} for part in PARTS
     }
     together = any(len(trace.rounds) > MOST_ROUNDS for trace in traces)
+    unequal = len({trace.stats.tokens for trace in traces}) > 1  # passes alone would be compared in vain
     names = [
         f"{broken(label, 16, 3)}<br>{count(trace.stats.target_passes, 'pass')}"
+        + (f"<br>{count(trace.stats.tokens, 'token')}" if unequal else "")
         for trace, label in zip(traces, labels, strict=True)
     ]
     for trace, name in zip(traces, names, strict=True):

@@ -27,7 +27,6 @@ from . import current, lane_state, model_picker, settling
 
 USUAL = Settings()
 PROMPT_WORDS = 60  # characters of a prompt that serve as its name
-SHORT_WORDS = 18  # where it has half a line
 
 
 def choices() -> dict[str, dict[str, str]]:
@@ -232,7 +231,8 @@ def earlier(shown: Request) -> str | None:
 
 def recorded(prompt: str, lane: Settings) -> str:
     """The line above a recorded example that differs from what was asked for."""
-    return f"Recorded at temperature {lane.temperature:g}, on “{start(prompt, SHORT_WORDS)}”"
+    another = "" if state.prompt == prompt else ", with another prompt"
+    return f"A recording, at temperature {lane.temperature:g}{another}"
 
 
 def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:

@@ -611,13 +611,13 @@ def test_before_a_run_the_chosen_proposer_s_recording_plays_and_says_that_it_is_
         "/traces/medusa.json",
     ]
     assert given[-1]["provenance"] == "recorded"
-    said = "Recorded at temperature 0, on “One day"
+    said = "A recording, at temperature 0, with another prompt"
     assert said in words(at).replace("\\", "")
     assert recorded.find("medusa").look_for in words(at).replace("\\", ""), "what to notice"  # type: ignore[union-attr]
     assert PROPOSERS["medusa"].summary in at.selectbox(key="proposer").help
     at.selectbox(key="proposer").set_value("none").run()
     assert [lane["url"] for lane in given[-1]["traces"]] == ["/traces/none.json"]
-    assert "Recorded at temperature 0" in words(at).replace("\\", "")
+    assert "A recording, at temperature 0" in words(at).replace("\\", "")
 
 
 @pytest.mark.parametrize("after", [1, 2])
@@ -656,19 +656,19 @@ def test_a_recording_of_just_what_is_asked_for_needs_no_word(
 ) -> None:
     """γ means nothing to a tree or to plain decoding, and the length is another in any case."""
     prompt = recorded_prompt(name)
-    assert "Recorded at" not in words(page(prompt=prompt, **settings))
+    assert "A recording, at" not in words(page(prompt=prompt, **settings))
     for other in ({"temperature": "0.7"}, {"seed": "5"}, {"rule": "block"}):
         if name != "none" or "rule" not in other:
-            assert "Recorded at" in words(page(prompt=prompt, **settings, **other)), other
-    assert "Recorded at" in words(page(prompt=f"{prompt} x", **settings))
+            assert "A recording, at" in words(page(prompt=prompt, **settings, **other)), other
+    assert "A recording, at" in words(page(prompt=f"{prompt} x", **settings))
     if name == "welcome":
-        assert "Recorded at" in words(page(prompt=prompt, gamma="5"))
+        assert "A recording, at" in words(page(prompt=prompt, gamma="5"))
 
 
 def test_under_a_run_that_is_gone_a_recording_says_what_it_is(fresh: Runs) -> None:
     """Catches: a link to a run that is gone, and an unrelated race below as if it were that run."""
     at = page(run="gone", prompt=recorded_prompt("welcome"))
-    assert "no longer kept" in words(at) and "Recorded at temperature 0" in words(at)
+    assert "no longer kept" in words(at) and "A recording, at temperature 0" in words(at)
 
 
 def test_another_recording_begins_anew(fresh: Runs) -> None:
