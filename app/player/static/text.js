@@ -109,7 +109,7 @@ export const T = {
   how: "What is this number?",
   definition:
     "Tokens per second of this lane divided by tokens per second of plain decoding: “so far” up to the moment shown, “in all” over the whole run. Each lane has its own clock, "
-    + "which runs only while that lane computes, up to its latest token; reading the prompt and recording are left out. "
+    + "which runs only while that lane computes, up to its latest token; reading the prompt and writing down what is shown here are left out. "
     + "Early values vary a lot, because a few rounds say little: “not clearly”, or “unclear”, means that the scatter of the rounds' times alone could explain the difference.",
   random: (/** @type {number} */ temperature) =>
     `Temperature ${temperature}: tokens are drawn at random, so lanes may write different texts.`,

@@ -139,7 +139,7 @@ export const T = {
   how: "Was ist das für eine Zahl?",
   definition:
     "Tokens pro Sekunde dieser Spur geteilt durch die des gewöhnlichen Decodings: „bisher“ bis zum gezeigten Moment, „insgesamt“ über den ganzen Lauf. Jede Spur hat ihre eigene Uhr, "
-    + "die nur läuft, während diese Spur rechnet, bis zu ihrem neuesten Token; das Lesen des Prompts und das Aufzeichnen zählen nicht. "
+    + "die nur läuft, während diese Spur rechnet, bis zu ihrem neuesten Token; das Lesen des Prompts und das Notieren dessen, was hier gezeigt wird, zählen nicht. "
     + "Frühe Werte schwanken stark, denn wenige Runden sagen wenig: „nicht eindeutig“ oder „unklar“ heißt, dass schon die Streuung der Rundenzeiten den Unterschied erklären könnte.",
   random: (temperature) => `Temperatur ${temperature}: Tokens werden zufällig gezogen, Spuren können also verschiedene Texte schreiben.`,
 
