@@ -74,7 +74,8 @@ def show(run: Run) -> None:
                 _times(speedup),
                 define("Measured speedup")
                 + f"\n\nHere {_speed(stats.tokens_per_second)} against {_speed(base.tokens_per_second)}. "
-                "Writing the record is not timed." + ("\n\nThe two lanes wrote different texts." if part else ""),
+                "Writing the record is not timed."
+                + ("\n\nThe two lanes wrote different texts." if part else ""),
                 f"none: fewer than {LEAST_TOKENS} tokens in a lane"
                 if speedup is None
                 else "a bound: drafting is not counted"
