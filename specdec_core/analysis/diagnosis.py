@@ -79,20 +79,6 @@ class Diagnosis:
     @property
     def cause(self) -> Cause:
         """The main loss; "nothing" where none is worth mentioning."""
-        losses = self._losses
-        most = max(losses, key=lambda cause: (losses[cause] >= LEAST_LOSS, self.without(cause)))
-        return most if losses[most] >= LEAST_LOSS else "nothing"
-
-    def without(self, cause: Cause) -> float:
-        """Tokens a round over its time in plain rounds, had there not been this loss."""
-        loss = self._losses.get(cause, 0.0)
-        if cause in ("acceptance", "few guesses"):
-            return (self.tokens + loss) / self.cost
-        return self.tokens / max(self.cost - loss, 1e-9)
-
-    @property
-    def _losses(self) -> dict[Cause, float]:
-        """Tokens a round, and plain rounds."""
         tokens: dict[Cause, float] = {"acceptance": self.rejected, "few guesses": self.unguessed}
         rounds: dict[Cause, float] = {
             "drafting": self.drafting,
@@ -100,7 +86,13 @@ class Diagnosis:
             "overhead": self.overhead,
             "unexplained": self.unexplained,
         }
-        return tokens | rounds
+        losses = tokens | rounds
+        without = {
+            **{cause: (self.tokens + loss) / self.cost for cause, loss in tokens.items()},
+            **{cause: self.tokens / max(self.cost - loss, 1e-9) for cause, loss in rounds.items()},
+        }
+        most = max(losses, key=lambda cause: (losses[cause] >= LEAST_LOSS, without[cause]))
+        return most if losses[most] >= LEAST_LOSS else "nothing"
 
     @property
     def segments(self) -> list[tuple[str, float]]:
@@ -178,10 +170,7 @@ class Diagnosis:
             "overhead": f"the work around the models, {overhead:.2f} of a plain round",
             "unexplained": f"passes slower than their width explains, {sum(unexplained):.2f} of a plain round",
         }[self.cause]
-        most = "up to " if self.cause in ("acceptance", "few guesses") else ""
-        return (
-            f"Most was lost to {words}; without this loss it would be {most}{self.without(self.cause):.2f}×"
-        )
+        return f"Most was lost to {words}"
 
 
 def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | None:
