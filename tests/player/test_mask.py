@@ -244,6 +244,10 @@ def test_a_cut_text_leaves_its_last_token_without_a_row(page: Page, server: Serv
     open_player(page, cursor={"round": 1, "node": None, "view": "mask"})
     assert page.evaluate(ARROWS) == [[0, 0], [1, 1]]
     expect(page.locator(".slots-say")).to_contain_text("‘\u00a0w1’ (accepted) has no row yet")
+    slots = page.locator(".slots-lane.after .slot")
+    assert min(slots.evaluate_all("all => all.map(slot => slot.offsetWidth)")) > 4, (
+        "a sliver of freed slots that are none"
+    )
 
 
 def test_nothing_of_the_memory_is_shown_before_its_moment(page: Page, server: Server) -> None:

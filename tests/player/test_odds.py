@@ -19,6 +19,7 @@ from specdec_core.record.schema import Candidates, Position, Round
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
+from .conftest import Server, open_player
 from .samples import Plan, spec_trace
 from .views import ALL, look, phases, recorded, show_moment, stage
 
@@ -844,3 +845,19 @@ def test_a_number_and_its_threshold_never_look_alike(page: Page) -> None:
         page.evaluate(told, [0.25, 0.75])
         == "The random number u = 0.250 is below the threshold 0.750: accepted."
     )
+
+
+ALIKE = """rows => import("/player/odds_chart.js").then(({ lookAlikes }) =>
+  [...lookAlikes(rows.map(([id, text]) => ({ id, text })))])"""
+
+
+def test_tokens_that_look_alike_are_told_apart_by_their_numbers(page: Page, server: Server) -> None:
+    """Catches: two rows of the same dash, and a number beside words that everybody can tell apart."""
+    rows = [[1, " –"], [2, " ‒"], [3, "–"], [4, "’"], [5, "'"], [6, " cat"], [7, "cat"], [None, None]]
+    assert page.evaluate(ALIKE, rows) == [1, 2, 4, 5]
+    record = json.loads(recorded("draft-model").to_json())
+    first, second = record["rounds"][0]["positions"][0]["p"]["id"][:2]
+    record["texts"].update({str(first): " –", str(second): " ‒"})
+    server.files["/traces/spec.json"] = json.dumps(record)
+    open_player(page, cursor={"round": 1, "step": None, "node": 0})
+    assert set(page.locator(".odds .chart .bar-id").all_inner_texts()) == {f"#{first}", f"#{second}"}

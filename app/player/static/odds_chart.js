@@ -76,7 +76,8 @@ export function chart(areas, bars, parts, odds) {
     bars.hasQ ? el("span", { class: "value", role: "columnheader" }, "q") : null,
   );
   const columns = (bars.hasP ? 1 : 0) + (bars.hasQ ? 1 : 0);
-  const body = el("div", { class: "bar-body", role: "rowgroup" }, plane(areas, parts, bars), ...areas.rows.map((row) => barRow(row, areas.top, bars, parts, odds)));
+  const alike = lookAlikes(areas.rows);
+  const body = el("div", { class: "bar-body", role: "rowgroup" }, plane(areas, parts, bars), ...areas.rows.map((row) => barRow(row, areas.top, bars, parts, odds, alike)));
   const table = el("div", { class: `bars chart columns-${columns}`, role: "table", "aria-label": O.views }, el("div", { role: "rowgroup" }, heads), body, axis(areas.top));
   table.style.setProperty("--longest", longest(areas.rows));
   return table;
@@ -105,8 +106,8 @@ function plane(areas, parts, bars) {
   return el("div", { class: "plane", "aria-hidden": "true" }, ...made, lines);
 }
 
-/** @param {Row<Shown>} row @param {number} top @param {Bars} bars @param {boolean} parts @param {Odds} odds */
-function barRow(row, top, bars, parts, odds) {
+/** @param {Row<Shown>} row @param {number} top @param {Bars} bars @param {boolean} parts @param {Odds} odds @param {Set<number|null>} alike */
+function barRow(row, top, bars, parts, odds, alike) {
   const beside = row.node === null ? null : (odds.verdicts.get(row.node) ?? null);
   const verdict = row.chosen ? odds.verdict : beside === "accepted" || beside === "rejected" ? beside : null;
   const mark = (verdict ? MARK[verdict] : row.committed && odds.committed ? MARK[odds.committed] : "") ?? "";
@@ -124,7 +125,7 @@ function barRow(row, top, bars, parts, odds) {
       class: `bar-row${row.chosen ? " chosen" : ""}`, role: "row", "data-token": row.id ?? "rest",
       "data-node": at, "data-round": at === null ? null : odds.round, "data-lane": at === null ? null : odds.lane,
     },
-    label(row.text, mark), plot,
+    label(row.text, mark, alike.has(row.id) ? row.id : null), plot,
     bars.hasP || !bars.hasQ ? value("p", row.p, row.pBound) : null, bars.hasQ ? value("q", row.q, row.qBound) : null,
   );
 }
@@ -142,10 +143,23 @@ export function longest(rows) {
   return String(Math.max(0, ...rows.map(({ text }) => shortOf(text ?? "").length)));
 }
 
-/** @param {string|null} text @param {string} marks */
-export function label(text, marks) {
+/**
+ * The tokens that an eye cannot tell apart, as dashes and quotation marks of several kinds.
+ * @param {{id: number|null, text: string|null}[]} rows
+ * @returns {Set<number|null>} their ids
+ */
+export function lookAlikes(rows) {
+  /** @param {string|null} text */
+  const seen = (text) => flat(text ?? "").normalize("NFKC").replace(/\p{Dash}/gu, "-").replace(/\p{Quotation_Mark}/gu, "'");
+  const named = rows.filter(({ text }) => text !== null);
+  return new Set(named.filter((row) => named.some((other) => other !== row && seen(other.text) === seen(row.text))).map(({ id }) => id));
+}
+
+/** @param {string|null} text @param {string} marks @param {number|null} [id] shown beside it, where its text does not tell it from another */
+export function label(text, marks, id = null) {
   const word = el("span", { class: "bar-token" }, text === null ? el("i", {}, O.everything) : shortOf(text));
-  return el("span", { class: "bar-label", role: "rowheader", title: text === null ? null : quote(text) }, word, marks ? el("span", { class: "bar-mark" }, marks) : null);
+  const number = id === null ? null : el("span", { class: "bar-id", title: O.looksAlike }, O.tokenId(id));
+  return el("span", { class: "bar-label", role: "rowheader", title: text === null ? null : quote(text) }, word, number, marks ? el("span", { class: "bar-mark" }, marks) : null);
 }
 
 /** @param {string} name @param {number|null} exact @param {number|null|undefined} bound */

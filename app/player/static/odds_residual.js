@@ -7,7 +7,7 @@
 
 import { el } from "./dom.js";
 import { drawRuler } from "./needle.js";
-import { label, longest, value } from "./odds_chart.js";
+import { label, longest, lookAlikes, value } from "./odds_chart.js";
 import { MARK } from "./text.js";
 import { O } from "./text_odds.js";
 
@@ -37,9 +37,10 @@ export function residual(odds, left) {
     line.style.inlineSize = `${Math.min(100, (100 * row.prob) / top)}%`;
     table.append(el(
       "div", { class: `bar-row single${row.committed ? " chosen" : ""}`, role: "row", "data-token": row.id ?? "rest" },
-      label(row.text, row.committed ? MARK.corrected : ""), el("span", { class: "plot", role: "cell" }, line), value("residual", row.prob, null),
+      label(row.text, row.committed ? MARK.corrected : "", alike.has(row.id) ? row.id : null), el("span", { class: "plot", role: "cell" }, line), value("residual", row.prob, null),
     ));
   };
+  const alike = lookAlikes(rows);
   rows.forEach(add);
   table.style.setProperty("--longest", longest(rows));
   if (rest > 1e-6) add({ id: null, text: null, prob: rest, committed: false });

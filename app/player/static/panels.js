@@ -1,4 +1,4 @@
-/** The views of the current round behind tabs, one at a time; where there is room, the tree and the odds share a tab. */
+/** The views of the current round behind tabs, one at a time; where there is room, the tree's tab has the odds below it. */
 
 import { el, setText } from "./dom.js";
 import { T } from "./text.js";
@@ -41,12 +41,11 @@ export function createPanels(views, opened) {
   }
 
   /** The views that have a tab now. */
-  const tabbed = () => (live ? names.slice(0, 1) : names.filter((name) => !views[name].root.hidden && !(paired && name === "odds")));
-  const asked = () => (paired && wanted === "odds" ? "tree" : wanted);
+  const tabbed = () => (live ? names.slice(0, 1) : names.filter((name) => !views[name].root.hidden));
 
   function show() {
     const there = tabbed();
-    const current = there.find((name) => name === asked()) ?? there[0];
+    const current = there.find((name) => name === wanted) ?? there[0];
     const focused = /** @type {Document|ShadowRoot} */ (root.getRootNode()).activeElement;
     for (const name of names) {
       buttons[name].hidden = !there.includes(name);

@@ -21,6 +21,8 @@ import { flat, quote, T, VERDICT } from "./text.js";
 const PROMPT_SHOWN = 160; // characters of a long prompt's end
 const NAMED = 6; // further ones that are named under the pointer
 const UNBOUNDED = 99; // characters: more than the style sheet allows
+const [LETTER, SIGNS, CHARACTER] = [0.45, 1.05, 0.525]; // rem, as in lanes.css: of a rejected word and its signs, of the text
+const MARGIN = 2.8; // rem: a token's mark and the pane's edge
 const WORDS_WIDE = 6; // characters of a rejected word that always have room
 
 /**
@@ -95,22 +97,29 @@ export function createLane(at, lead) {
   }
 
   /**
-   * Tell rejected words how much room they have below the text: up to the next ones, in characters.
+   * Tell rejected words how much room they have below the text: up to the next ones, in characters. Where a word fits below
+   * the text that follows, and beside the pane's edge if the line ends here, its own token need not be wider.
    * @param {Round[]} rounds
    * @param {number} from
    */
   function spread(rounds, from) {
-    /** @type {{below: HTMLElement, at: number}[]} */
+    /** @type {{below: HTMLElement, at: number, own: number}[]} */
     const places = [];
     let start = 0;
     for (let index = from; index < rounds.length; index += 1) {
       const { tokens, hangs } = rounds[index];
       const drawn = /** @type {NodeListOf<HTMLElement>} */ (body.children[index].querySelectorAll(".hang"));
       const order = hangs.map(({ at }) => at).sort((one, other) => one - other);
-      drawn.forEach((below, nth) => places.push({ below, at: start + lengthOf(tokens.slice(0, order[nth])) }));
+      drawn.forEach((below, nth) => places.push({ below, at: start + lengthOf(tokens.slice(0, order[nth])), own: tokens[order[nth]]?.text.length ?? 0 }));
       start += lengthOf(tokens);
     }
-    places.forEach(({ below, at }, nth) => below.style.setProperty("--room", String(Math.max(2, (places[nth + 1]?.at ?? at + UNBOUNDED) - at))));
+    places.forEach(({ below, at, own }, nth) => {
+      const room = Math.max(2, (places[nth + 1]?.at ?? at + UNBOUNDED) - at);
+      const place = below.parentElement;
+      const least = LETTER * Number(place?.style.getPropertyValue("--words")) + SIGNS;
+      below.style.setProperty("--room", String(room));
+      place?.classList.toggle("roomy", CHARACTER * room >= least && CHARACTER * own + MARGIN >= least);
+    });
   }
 
   /** @param {Selection|null} selection @param {boolean} chosen @param {number|null} current */

@@ -182,11 +182,12 @@ export function createSlots() {
   function gathered(pass, count, { size, prefix }) {
     const kept = pass.kept.filter((row) => row < count);
     const places = kept.map((_, at) => block(prefix + at * size, size, "kept"));
-    const rest = block(prefix + (kept.length + 1) * size, Math.max(0, count - kept.length - 1) * size, "free");
-    rest.title = W.freeSlot;
+    const freed = Math.max(0, count - kept.length - 1);
+    const rest = freed ? [block(prefix + (kept.length + 1) * size, freed * size, "free")] : [];
+    for (const slot of rest) slot.title = W.freeSlot;
     const pending = block(prefix + kept.length * size, size, "pending");
     pending.title = W.pendingSlot(quote(pass.pending));
-    below.replaceChildren(block(0, prefix, "prefix"), ...places, pending, rest);
+    below.replaceChildren(block(0, prefix, "prefix"), ...places, pending, ...rest);
     /** @param {number} at */
     const middle = (at) => prefix + (at + 0.5) * size;
     const lines = kept.map((row, at) => arrow(middle(row), middle(at)));

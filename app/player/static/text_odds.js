@@ -151,6 +151,9 @@ export const O = {
   judgedValues: "That is of the p and q that were compared, in the other view.",
   modelless: "This proposal came without a model, so there is no q to show.",
   everything: "all others",
+  /** @param {number} id */
+  tokenId: (id) => `#${id}`,
+  looksAlike: "The token's number in the vocabulary: its text looks like another one's here.",
   among: "among the others",
   bounded: "The record names the most likely tokens only. This one is among the others, so only an upper bound is known.",
   boundedAre: "Grey “<”: the record names the ten most likely tokens of each distribution. Any other is at most as likely as the last of them.",

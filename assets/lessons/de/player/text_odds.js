@@ -125,6 +125,8 @@ export const O = {
   judgedValues: "Gemeint sind p und q, die verglichen wurden: in der anderen Ansicht.",
   modelless: "Dieser Vorschlag kam ohne Modell zustande; ein q gibt es also nicht zu zeigen.",
   everything: "alle anderen",
+  tokenId: (id) => `#${id}`,
+  looksAlike: "Die Nummer des Tokens im Vokabular: Sein Text sieht hier aus wie der eines anderen.",
   among: "unter den anderen",
   boundedAre: "Graues „<“: Die Aufzeichnung nennt von jeder Verteilung die zehn wahrscheinlichsten Tokens. Jedes andere ist höchstens so wahrscheinlich wie das letzte davon.",
   bounded: "Namentlich sind nur die wahrscheinlichsten Tokens aufgezeichnet. Dieses ist unter den anderen; bekannt ist nur eine obere Grenze.",
