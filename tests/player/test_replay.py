@@ -249,6 +249,10 @@ def test_keys(page: Page) -> None:
     expect(page.locator("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("dialog")).to_be_hidden()
+    page.evaluate("shadow.activeElement?.blur()")
+    page.keyboard.press("?")
+    expect(page.locator("dialog"), "of the page, while nothing has the focus").to_be_visible()
+    page.keyboard.press("Escape")
 
 
 def test_nothing_can_be_pressed_before_the_record_has_come(page: Page) -> None:

@@ -52,10 +52,10 @@ export function createKeys(on) {
 
 const CHOICE = "[role=tablist], [role=radiogroup], [role=toolbar], [role=menu], [role=listbox], [role=dialog], [role=grid], [role=tree], dialog";
 
-const LENT = new Set(["ArrowRight", "ArrowLeft", "Home", "End", " "]);
+const LENT = new Set(["ArrowRight", "ArrowLeft", "Home", "End", " ", "?"]);
 
 /**
- * Stepping, the ends and playing, wherever the page does not need these keys: without focus, or, but for the space bar that
+ * Stepping, the ends, playing and the help, wherever the page does not need these keys: without focus, or, but for the space bar that
  * presses it, on a plain button. Not ↑ and ↓, which scroll, and no letters.
  * @param {HTMLElement} box the player
  * @param {(event: KeyboardEvent) => void} keys the player's own
@@ -70,7 +70,7 @@ export function lendKeys(box, keys, before) {
     const target = elementOf(event);
     const ground = target.matches("body, main") && target.scrollWidth <= target.clientWidth; // otherwise they scroll it
     const button = event.key !== " " && target.matches("button:not([role], [aria-haspopup]), button:not([role])[aria-haspopup=dialog]") && !target.closest(CHOICE);
-    if (!(ground || button) || event.shiftKey || page.querySelector("dialog[open], [role=dialog]")) return;
+    if (!(ground || button) || (event.shiftKey && event.key !== "?") || page.querySelector("dialog[open], [role=dialog]")) return;
     const { top, bottom, height } = box.getBoundingClientRect();
     if (height <= 0 || bottom <= 0 || top >= innerHeight) return; // do not move what is out of sight
     before();

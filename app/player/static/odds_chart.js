@@ -159,7 +159,7 @@ export function lookAlikes(rows) {
 export function label(text, marks, id = null) {
   const word = el("span", { class: "bar-token" }, text === null ? el("i", {}, O.everything) : shortOf(text));
   const number = id === null ? null : el("span", { class: "bar-id", title: O.looksAlike }, O.tokenId(id));
-  return el("span", { class: "bar-label", role: "rowheader", title: text === null ? null : quote(text) }, word, number, marks ? el("span", { class: "bar-mark" }, marks) : null);
+  return el("span", { class: "bar-label", role: "rowheader", title: text === null ? O.everythingIs : quote(text) }, word, number, marks ? el("span", { class: "bar-mark" }, marks) : null);
 }
 
 /** @param {string} name @param {number|null} exact @param {number|null|undefined} bound */

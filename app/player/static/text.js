@@ -183,7 +183,7 @@ export const T = {
     ["1 … 6", "step through that lane"],
     ["V", "next view, where one is shown at a time"],
     ["Esc", "clear the selection"],
-    ["?", "this help; only while the player has the focus, as with all letters and signs"],
+    ["?", "this help; also while nothing else uses it. Other letters and signs need the focus in the player"],
   ],
   slow: (/** @type {number} */ factor, /** @type {number} */ round) => `${round < 1 ? `about ${Math.round(1 / round)} rounds a second` : `a round in about ${seconds(round)}`}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"}`,
 

@@ -211,7 +211,7 @@ export const T = {
     ["1 … 6", "durch diese Spur gehen"],
     ["V", "nächste Ansicht, wo nur eine zu sehen ist"],
     ["Esc", "Auswahl aufheben"],
-    ["?", "diese Hilfe; nur mit dem Fokus im Player, wie alle Buchstaben und Zeichen"],
+    ["?", "diese Hilfe; auch, solange nichts anderes die Taste braucht. Andere Buchstaben und Zeichen brauchen den Fokus im Player"],
   ],
   slow: (factor, round) => `${round < 1 ? `etwa ${Math.round(1 / round)} Runden pro Sekunde` : `eine Runde in etwa ${seconds(round)}`}: ${factor >= 1.5 ? `${factor < 10 ? fixed(factor, 1) : Math.round(factor)}-mal langsamer, als sie lief` : "etwa so schnell, wie sie lief"}`,
 
