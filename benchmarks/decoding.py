@@ -85,9 +85,8 @@ def compare(
         GENERATE: ("plain", 0),
         STATIC: ("static cache", 0),
         GENERATE_LOOKUP: ("prompt lookup", LOOKUP_TOKENS),
+        ASSISTED: ("assisted", gamma),
     }
-    if subjects.draft is not None:
-        theirs[ASSISTED] = ("assisted", gamma)
     counts = {}
     for name, (mode, guesses) in theirs.items():
         counts[name] = _fastest(

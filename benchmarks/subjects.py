@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
 import specdec_core as sd
-from specdec_core.models import catalogue
+from specdec_core.models import catalogue, draft_vocabulary
 from specdec_core.models.bundle import HubModel
 from specdec_core.models.hub import load_model
 from specdec_core.models.sources import locate, resolve
 from specdec_core.runtime.machine import describe, fitting_threads, threads
+from specdec_core.sampling import widen
 from specdec_core.testing import Letters
 
 PROMPTS = Path(__file__).resolve().parent.parent / "assets" / "prompts"
@@ -41,13 +43,41 @@ class Prompt:
     ids: tuple[int, ...]
 
 
+class Widened(LlamaForCausalLM):
+    """A draft over part of its target's vocabulary, as assisted generation wants it: logits over all of it, −∞ for the
+    tokens that it cannot guess."""
+
+    ids: Tensor  # int64 (k,): the target's tokens it can guess
+    own: Tensor  # int64 (vocabulary,): what it calls the target's tokens
+
+    @classmethod
+    def over(cls, folder: str, target: PreTrainedModel) -> Widened:
+        """The draft in a folder, for a target."""
+        made: Widened = cls.from_pretrained(
+            folder, dtype=torch.float32
+        )  # which evaluates, and does not train
+        vocabulary = int(target.config.vocab_size)
+        ids = draft_vocabulary.read(folder, load_file(Path(folder) / draft_vocabulary.FILE), vocabulary)
+        assert ids is not None
+        made.ids = ids
+        made.own = torch.full((vocabulary,), len(ids), dtype=torch.int64)
+        made.own[ids] = torch.arange(len(ids))
+        made.config.vocab_size = vocabulary  # of its logits: assisted generation compares the sizes
+        return made
+
+    def forward(self, input_ids: Tensor, **options: Any) -> Any:
+        output = super().forward(self.own[input_ids], **options)
+        output.logits = widen(output.logits[..., : len(self.ids)], self.ids, len(self.own))
+        return output
+
+
 @dataclass
 class Subjects:
     """Our decoder and transformers' on the same weights.
 
     Attributes:
-        draft: None where transformers' assisted generation cannot use the family's draft, as it lacks part of the
-            vocabulary.
+        draft: as published, over the target's vocabulary; None where it has only part of it.
+        assistant: the same draft for transformers' assisted generation, over the target's vocabulary.
         real: false for random weights of the bundled shapes.
         chat: whether prompts are messages.
     """
@@ -55,6 +85,7 @@ class Subjects:
     models: sd.Models
     target: PreTrainedModel
     draft: PreTrainedModel | None
+    assistant: PreTrainedModel
     real: bool = True
     chat: bool = False
 
@@ -74,12 +105,11 @@ class Subjects:
             options["prompt_lookup_num_tokens"] = gamma
         elif mode == "assisted":
             # Assisted generation reads these from the assistant's configuration.
-            assert self.draft is not None
-            config = self.draft.generation_config
+            config = self.assistant.generation_config
             config.num_assistant_tokens = gamma
             config.num_assistant_tokens_schedule = "constant"
             config.assistant_confidence_threshold = 0
-            options["assistant_model"] = self.draft
+            options["assistant_model"] = self.assistant
         prompt = torch.tensor([list(ids)])
         with threads(count):
             # transformers types a causal model without its GenerationMixin
@@ -103,17 +133,18 @@ def load(family: str = catalogue.BUNDLED) -> Subjects:
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     entry = catalogue.find(family)
-    if entry is None:
-        raise sd.ModelError(f"There is no family '{family}' in the catalogue.")
+    if entry is None or entry.draft is None:
+        raise sd.ModelError(f"There is no family '{family}' with a draft in the catalogue.")
     if not entry.bundled:
         target = load_model(locate(entry.name), CPU, torch.float32)
-        return Subjects(sd.load_models(family, device="cpu", dtype="float32"), target, None, chat=True)
-    assert entry.draft is not None
+        assistant = Widened.over(resolve(entry.draft), target)
+        models = sd.load_models(family, device="cpu", dtype="float32")
+        return Subjects(models, target, None, assistant, chat=True)
     if Path(resolve(entry.target)).is_dir():
         target, draft = (
             load_model(resolve(name), CPU, torch.float32) for name in (entry.target, entry.draft)
         )
-        return Subjects(sd.load_models(device="cpu", dtype="float32"), target, draft)
+        return Subjects(sd.load_models(device="cpu", dtype="float32"), target, draft, draft)
     target, draft = _random(224, 12, 608), _random(128, 2, 352)
     packed = _random(224, 12, 608)
     packed.load_state_dict(target.state_dict())
@@ -126,7 +157,7 @@ def load(family: str = catalogue.BUNDLED) -> Subjects:
         machine=describe(torch.device("cpu")),
         threads=fitting_threads(torch.device("cpu"), packed.num_parameters()),
     )
-    return Subjects(models, target, draft, real=False)
+    return Subjects(models, target, draft, draft, real=False)
 
 
 def _random(width: int, layers: int, inner: int) -> PreTrainedModel:
