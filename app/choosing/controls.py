@@ -68,6 +68,9 @@ def length_words(name: str, tree: bool) -> str:
     return plain(LENGTH_POLICIES[name].summary)
 
 
+HELPFUL = ("Proposer", "Draft model", "Target model")  # terms
+
+
 def essentials(missing: Mapping[str, str | None]) -> None:
     """The most important choices. `missing` has a reason for each proposer that these models cannot run."""
     titles = {
@@ -83,7 +86,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
                 State.proposer.key,
                 lambda name: (
                     f"**{PROPOSERS[name].title}.** {PROPOSERS[name].summary}\n\n"
-                    + define("Proposer", "Draft model", "Target model")
+                    + define(*(term for term in HELPFUL if term != PROPOSERS[name].title))
                 ),
                 # whose options these are, or that they are left out
                 named=any(key.startswith("o.") for key in st.query_params)

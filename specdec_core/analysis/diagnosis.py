@@ -150,7 +150,7 @@ class Diagnosis:
 
     @property
     def _pass(self) -> str:
-        return "the pass with drafting alongside" if self.beside else "the wider pass"
+        return "the pass with drafting alongside" if self.beside else "reading several tokens at once"
 
     def _cause(self) -> str:
         if self.cause == "nothing":

@@ -78,7 +78,13 @@ def plain() -> sd.Trace:
             "Most was lost to rejected guesses (α = 0%): ",
         ),
         (next_probs, (60.0, 9.0, 1.0), {}, "drafting", "Most was lost to drafting, 6.00 of a plain round"),
-        (next_probs, (1.0, 69.0, 1.0), {}, "width", "Most was lost to the wider pass, 6.00 of a plain round"),
+        (
+            next_probs,
+            (1.0, 69.0, 1.0),
+            {},
+            "width",
+            "Most was lost to reading several tokens at once, 6.00 of a plain round",
+        ),
         (next_probs, (1.0, 9.0, 61.0), {}, "overhead", "Most was lost to the work around the models, 6.00"),
     ],
 )

@@ -18,7 +18,7 @@ from tests.player.test_replay import COMMITTED
 
 pytestmark = pytest.mark.browser
 ARCHITECTURE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
-TIMES = ["draft", "target pass", "other work", "a gap: the next round, where wide enough"]
+TIMES = ["draft", "target pass", "other work", "a gap: the next round"]
 
 
 def messages() -> list[dict[str, Any]]:
@@ -312,17 +312,13 @@ def test_the_time_axis_of_a_run_that_goes_on_reaches_the_lanes_clocks(page: Page
     expect(page.locator(".time-axis > span").last).to_have_text("")  # it would be taken for the run's end
     whole = float(page.locator(".time-row").last.evaluate("row => row.style.getPropertyValue('--whole')"))
     assert ends[1] * whole == pytest.approx(clocks[1], rel=0.05)
-    expect(page.locator(".time-key > span:visible")).to_have_text(
-        ["draft", "target pass", "other work", "a gap: the next round, where wide enough"]
-    )
+    expect(page.locator(".time-key > span:visible")).to_have_text(TIMES)
     drawn = "row => [...row.querySelectorAll('.time-round')].map((each) => each.getAttribute('style'))"
     leading = page.locator(".time-row").nth(1)
     while_live = leading.evaluate(drawn)
     parts.append(len(said))
     to_the_end(page)
-    expect(page.locator(".time-key > span:visible")).to_have_text(
-        ["draft", "target pass", "other work", "a gap: the next round, where wide enough"]
-    )
+    expect(page.locator(".time-key > span:visible")).to_have_text(TIMES)
     assert leading.evaluate(drawn)[: len(while_live)] == while_live, "the record says what the messages said"
 
 

@@ -292,6 +292,18 @@ def test_the_time_axis_shows_what_was_done_and_moves_the_cursor(page: Page, serv
     expect(page.locator(".lane.leads .lane-label")).to_have_text("Plain")
 
 
+PARTED = """() => [...shadow.querySelectorAll(".time-round")].map((block) => getComputedStyle(block).borderInlineEndWidth)"""
+
+
+def test_rounds_are_parted_everywhere_or_nowhere(page: Page, server: Server) -> None:
+    """Catches: gaps in one lane and not in the other, and a legend of gaps where there are none."""
+    for width, wide in ((1400, True), (250, False)):
+        page.set_viewport_size({"width": width, "height": 900})
+        open_player(page, traces=three_lanes(server))
+        assert set(page.evaluate(PARTED)) == {"1px" if wide else "0px"}
+        expect(page.locator(".time-key .gap")).to_be_visible(visible=wide)
+
+
 LIT = """() => [...shadow.querySelectorAll('.lit')].map((each) => [
   each.closest('.lane, .strip, .mask, .odds')?.className.split(' ')[0],
   each.closest('[data-round]').dataset.round, each.dataset.node])"""

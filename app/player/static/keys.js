@@ -47,6 +47,8 @@ export function createKeys(on) {
     event.preventDefault();
     event.stopPropagation();
     action();
+    // A ring would stay around a token that is no longer looked at.
+    if (target.matches("span[role=button]")) /** @type {HTMLElement|null} */ (target.closest(".player"))?.focus({ preventScroll: true });
   };
 }
 

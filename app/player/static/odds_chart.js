@@ -164,7 +164,7 @@ export function label(text, marks, id = null) {
 
 /** @param {string} name @param {number|null} exact @param {number|null|undefined} bound */
 export function value(name, exact, bound) {
-  const [text, title] = exact !== null ? [prob(exact), String(exact)] : bound === null || bound === undefined ? ["—", null] : [below(bound), O.bounded];
+  const [text, title] = exact !== null ? [prob(exact), String(Number(exact.toPrecision(6)))] : bound === null || bound === undefined ? ["—", null] : [below(bound), O.bounded];
   return el("span", { class: `value${exact === null ? " bound" : ""}`, role: "cell", "data-name": name, "data-value": exact, title }, text);
 }
 

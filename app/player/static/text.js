@@ -206,7 +206,7 @@ export const T = {
   timeline: "The rounds of every lane on the recorded clocks: drafting striped, the target's pass blue, other work (judging, committing) grey. Rounds too short to be drawn apart follow each other without gaps. The slider and the keys below move through the same rounds.",
   aheadKept: "Drafted during the target's pass; none of it is recorded as thrown away.",
   aheadGone: "Drafted during the target's pass and thrown away: the verdict was different.",
-  gap: "a gap: the next round, where wide enough",
+  gap: "a gap: the next round",
   timelineKey: { draft: "draft", verify: "target pass", other: "other work", ahead: "drafted during the pass", gone: "and thrown away" },
 
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,

@@ -98,6 +98,7 @@ export function sentenceOf(lane, round) {
   const end = of("accepted").at(-1)?.node ?? -1; // which the target's own token follows
   const same = rejected.some((item) => item.parent === end && item.text === own?.name); // a lossy rule refused the target's own choice
   if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${alike ? spaced(own.name) : quote(own.name)}${same ? " all the same" : rejected.length ? " instead" : ""}`);
+  else if (!cut && accepted && lane.end !== null && lane.end !== "cancelled" && round.index === lane.rounds.length - 1) parts.push("there the text ended"); // no token of the target's own
   const last = parts.pop();
   return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${sideNotes(lane, round)}`;
 }

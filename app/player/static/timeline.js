@@ -11,6 +11,7 @@
 import { el, setText } from "./dom.js";
 import { seconds, T } from "./text.js";
 
+const WIDE = 6; // px of a lane's mean round, from which its blocks are parted
 const DRAG = 4; // px; a press that moves less opens the round it is on
 
 /** @typedef {{element: HTMLElement, drawn: Round[]}} Line `drawn` are the drawn rounds, in step with the element's children */
@@ -28,7 +29,8 @@ export function createTimeline(go) {
   const end = el("span", {});
   const key = el("span", { class: "time-key" });
   for (const [name, words] of Object.entries(T.timelineKey)) key.append(el("span", {}, el("i", { class: name }), words));
-  key.append(el("span", {}, el("i", { class: "gap" }), T.gap));
+  const gap = el("span", {}, el("i", { class: "gap" }), T.gap);
+  key.append(gap);
   const parts = [.../** @type {HTMLCollectionOf<HTMLElement>} */ (key.children)];
   const optional = parts.slice(3, 5); // shown if they occur
   const axis = el("div", { class: "time-axis" }, start, key, end);
@@ -37,6 +39,13 @@ export function createTimeline(go) {
   const rows = [];
   let from = 0; // px, where it was pressed
   let whole = 0; // seconds that the axis spans
+  let width = 0; // px of the field
+  /** @type {Lane[]} */
+  let present = [];
+  new ResizeObserver(() => {
+    width = field.clientWidth;
+    part();
+  }).observe(field);
 
   /** @param {PointerEvent} event @param {boolean} pressed */
   function pointed(event, pressed) {
@@ -61,6 +70,14 @@ export function createTimeline(go) {
     from = -Infinity; // from here on it is dragged
     pointed(event, false);
   });
+
+  /** Gaps between the blocks where all lanes have the room, and nowhere otherwise. */
+  function part() {
+    const timed = present.filter(({ rounds }) => rounds.length);
+    const wide = timed.length > 0 && timed.every(({ rounds }) => (width * (rounds.at(-1)?.end ?? 0)) / rounds.length >= WIDE * whole);
+    field.classList.toggle("parted", wide);
+    gap.hidden = !wide;
+  }
 
   /** @param {Lane[]} lanes */
   const clocks = (lanes) => Math.max(0, ...lanes.map((lane) => lane.rounds.at(-1)?.end ?? 0));
@@ -119,9 +136,9 @@ export function createTimeline(go) {
         const begun = at === view.lead ? view.begun : null; // within the cursor's round, as much of it as has passed
         fill(rows[at], begun ? [...each.rounds, begun.round] : each.rounds);
         rows[at].element.classList.toggle("leads", at === view.lead);
-        const { rounds } = each.lane; // all its blocks have gaps, or none: not now one, now another
-        rows[at].element.style.setProperty("--mean", String((rounds.at(-1)?.end ?? 0) / (rounds.length || 1)));
       });
+      present = lanes;
+      part();
       const beside = view.lanes.flatMap((each) => each.rounds.filter((round) => round.times.ahead > 0)); // up to the cursor
       optional[0].hidden = !beside.length;
       optional[1].hidden = !beside.some(inVain);

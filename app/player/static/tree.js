@@ -125,14 +125,15 @@ export function folded(items, across) {
  * A tree in lines: the root, then `across` columns to a line, each line below the one before.
  * @param {ReturnType<typeof roomyLayout>} layout
  * @param {number} across
+ * @param {number} apart rows between two lines
  * @returns {Layout|null} of as many rows wherever the target's own token comes; null for a large tree
  */
-export function inLines({ places, columns, deep }, across) {
+export function inLines({ places, columns, deep }, across, apart) {
   if (!deep) return null;
   /** @param {number} column */
   const line = (column) => (column ? Math.floor((column - 1) / across) : 0);
-  const starts = [0];
-  for (let at = 0; at <= line(columns - 1); at += 1) starts.push(starts[at] + Math.max(...deep.filter((_, column) => line(column) === at)));
+  const [starts, last] = [[0], line(columns - 1)];
+  for (let at = 0; at <= last; at += 1) starts.push(starts[at] + Math.max(...deep.filter((_, column) => line(column) === at)) + (at < last ? apart : 0));
   const moved = [...places].map(/** @returns {[Key, Place]} */ ([node, { column, row }]) => [node, { column: column ? 1 + ((column - 1) % across) : 0, row: starts[line(column)] + row }]);
   return { places: new Map(moved), columns: across + 1, rows: starts[starts.length - 1], lines: [...places.values()].some(({ column }) => line(column) > 0) };
 }

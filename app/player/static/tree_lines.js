@@ -1,4 +1,4 @@
-/** The lines of the tree's picture: one to each node, the accepted path over them, and the way to the node pointed at. */
+/** The lines of the tree's picture: one to each node, the accepted path under them, and the way to the node pointed at. */
 
 /** @import { Item, Key, Layout } from "./tree.js" */
 
@@ -15,9 +15,9 @@ const SVG = "http://www.w3.org/2000/svg";
 export function createLines(nodes) {
   const root = document.createElementNS(SVG, "svg");
   for (const [name, value] of [["class", "tree-lines"], ["preserveAspectRatio", "none"], ["aria-hidden", "true"]]) root.setAttribute(name, value);
-  const routes = [line("route"), line("route-line")];
+  const route = line("route"); // under the lines, whose width says something
   const trail = line("trail");
-  root.append(...routes, trail);
+  root.append(route, trail);
   /** @param {Key} node */
   const curveTo = (node) => sure(nodes.get(node)).known.curve;
 
@@ -31,7 +31,7 @@ export function createLines(nodes) {
     /** @param {Item[]} path the accepted nodes */
     accept(path) {
       const way = path.map((item) => curveTo(item.node)).join("");
-      for (const each of routes) if (each.getAttribute("d") !== way) each.setAttribute("d", way);
+      if (route.getAttribute("d") !== way) route.setAttribute("d", way);
     },
     /**
      * The path from the root to a node.

@@ -25,6 +25,7 @@ const SHORTEST = 4; // characters that each column has room for where others nee
 const NOTED = 6; // characters: the root's column has room for what is said below it
 const PAIRED = 3; // rows; a tree with more leaves room for the odds below it
 const TALL = 400; // px of height within which a tree is shown with all its numbers
+const APART = [0.75, 0.4, 0]; // rows between two lines of a tree: what begins a line is no sibling of what is above it
 const FLAT = 26; // px, a row of a tree that is taller
 
 /**
@@ -187,8 +188,8 @@ function treeInLines(wish, room, straight) {
   const { width, height, scale } = room;
   const across = Math.floor((width - 10) / (WORD.column * scale)) - 1;
   if (wish !== "auto" || !isNarrow(room) || across < 2 || straight.columns <= across + 1) return null;
-  const found = inLines(straight, across);
-  return found && found.rows * WORD.row * scale <= height - 6 ? found : null;
+  const tried = APART.map((apart) => inLines(straight, across, apart));
+  return tried.find((found) => found && found.rows * WORD.row * scale <= height - 6) ?? null;
 }
 
 /**

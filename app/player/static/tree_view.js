@@ -136,7 +136,7 @@ export function createTree() {
       if (!node) nodes.set(item.node, (node = makeNode(item.node)));
       // In order; what is already in place is not moved, since that would lose its focus.
       stand(field, node.seat, order + 3);
-      stand(lines.root, node.line, order);
+      stand(lines.root, node.line, order + 1);
       write(node, "round", whole.index, (value) => (node.chip.dataset.round = String(value)));
       write(node, "lane", at, (value) => (node.chip.dataset.lane = String(value)));
     });

@@ -234,7 +234,7 @@ export const T = {
   timeline: "Die Runden aller Spuren auf den aufgezeichneten Uhren: gestreift der Draft, blau der Durchlauf des Zielmodells, grau das Übrige (urteilen, übernehmen). Zu kurze Runden folgen ohne Lücken aufeinander. Der Regler und die Tasten darunter gehen durch dieselben Runden.",
   aheadKept: "Während des Durchlaufs des Zielmodells vorausgearbeitet; nichts davon ist als verworfen aufgezeichnet.",
   aheadGone: "Während des Durchlaufs des Zielmodells vorausgearbeitet und verworfen: Das Urteil fiel anders aus.",
-  gap: "eine Lücke: die nächste Runde, wo breit genug",
+  gap: "eine Lücke: die nächste Runde",
   timelineKey: { draft: "Draft", verify: "Durchlauf des Zielmodells", other: "sonstige Arbeit", ahead: "währenddessen vorausgearbeitet", gone: "und verworfen" },
 
   roundTitle: (n) => `Runde ${n}`,

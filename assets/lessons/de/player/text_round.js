@@ -80,6 +80,7 @@ export function sentenceOf(lane, round) {
   if (cut && unreached) parts.push(`erreichte ${unreached === 1 ? "eins" : unreached} nicht`);
   if (cut) parts.push(`ließ ${cut === 1 ? "eins" : cut} weg, weil der Text davor endete`);
   if (own) parts.push(own.source === "bonus" ? `fügte ${quote(own.name)} hinzu` : `schrieb ${rejected.length ? "stattdessen " : ""}${alike ? spaced(own.name) : quote(own.name)}`);
+  else if (!cut && accepted && lane.end !== null && lane.end !== "cancelled" && round.index === lane.rounds.length - 1) parts.push("da endete der Text"); // kein eigenes Token des Targets
   const last = parts.pop();
   return `${head}${parts.length ? `${parts.join(", ")} und ${last}` : last}${tail}${sideNotes(lane, round)}`;
 }
