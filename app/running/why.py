@@ -25,7 +25,8 @@ INTERVAL = (
 MEANS = {
     "one plain round": "The time of one round of plain decoding: a target pass over one token, and the work around it.",
     "drafting": "The time of making the guesses.",
-    "reading several tokens at once": "What the target's pass takes longer because it reads several tokens instead of one.",
+    "reading several tokens at once": "What the target's pass takes longer because it reads several tokens instead of "
+    "one.",
     "the pass with drafting alongside": "What the target's pass takes longer because it reads several tokens and "
     "the draft runs beside it.",
     "time that the width does not explain": "What the target's passes took longer than passes of that width do.",

@@ -83,7 +83,7 @@ def plain() -> sd.Trace:
             (1.0, 69.0, 1.0),
             {},
             "width",
-            "Most was lost to reading several tokens at once, 6.00 of a plain round",
+            "Most was lost to reading several tokens at once, 6.00",
         ),
         (next_probs, (1.0, 9.0, 61.0), {}, "overhead", "Most was lost to the work around the models, 6.00"),
     ],

@@ -292,7 +292,8 @@ def test_the_time_axis_shows_what_was_done_and_moves_the_cursor(page: Page, serv
     expect(page.locator(".lane.leads .lane-label")).to_have_text("Plain")
 
 
-PARTED = """() => [...shadow.querySelectorAll(".time-round")].map((block) => getComputedStyle(block).borderInlineEndWidth)"""
+PARTED = """() => [...shadow.querySelectorAll(".time-round")]
+  .map((block) => getComputedStyle(block).borderInlineEndWidth)"""
 
 
 def test_rounds_are_parted_everywhere_or_nowhere(page: Page, server: Server) -> None:
