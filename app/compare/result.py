@@ -11,7 +11,7 @@ from app import services
 from app.choosing import current, usual
 from app.decoding.run import Run
 from app.running.flow import Flow
-from app.running.why import Why
+from app.running.why import Why, held_up_words
 from app.running.why import html as html_of_why
 from app.text import count, plain
 from app.ui import presenter, quirks, tables
@@ -80,7 +80,7 @@ def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
     found_of = []
     for number, trace in zip(numbers[1:], traces[1:], strict=True):
         found = why(traces[0], trace)
-        words = found.short if found else _why_unknown(trace)
+        words = found.short + held_up_words(traces[0], trace) if found else _why_unknown(trace)
         if len(again := speedups(measured, number)) > 1:
             words += f" Over {len(again)} repeats: {geometric_mean(again):.2f}×, {min(again):.2f} to {max(again):.2f}."
         if PROPOSERS[shown.request.lanes[number].proposer].off_the_clock:

@@ -14,7 +14,7 @@ from specdec_core.record.repeats import percent
 from specdec_core.rules import lossy as lossy_rule
 from specdec_core.sweep.totals import LEAST_TOKENS, beyond
 
-from .why import Why
+from .why import Why, held_up_words
 from .why import html as html_of_why
 
 MEASURED = "measured · this machine, this run"
@@ -142,7 +142,7 @@ def show(run: Run) -> None:
     if noisy:
         st.caption(f":material/warning: {NOISY}")
     if (found := why(first, other)) and not PROPOSERS[lane.proposer].off_the_clock:
-        st.html(html_of_why([Why(1, found.short, found)]))
+        st.html(html_of_why([Why(1, found.short + held_up_words(first, other), found)]))
     same, sentence = numbers.verdict_on_texts(first, other)
     icon = {True: ":material/check_circle:", False: ":material/warning:", None: ":material/casino:"}[same]
     if lossy:

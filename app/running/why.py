@@ -11,6 +11,8 @@ from html import escape
 
 from app.ui.chip import chip
 from specdec_core.analysis.diagnosis import LEAST_LOSS, Diagnosis
+from specdec_core.analysis.held_up import held_up
+from specdec_core.record.trace import Trace
 
 HINT = (
     "A round's time in plain rounds; ▼ marks the tokens it commits. A lane is faster where its bar ends before ▼. "
@@ -32,6 +34,7 @@ MEANS = {
     "time that the width does not explain": "What the target's passes took longer than passes of that width do.",
     "other work": "Judging and committing: the time outside the models.",
 }
+WORTH = 0.05  # of a lane's time: what passes that were held up took is said from here on
 ROOM = 1.04  # the scale ends a little after the largest value
 
 
@@ -42,6 +45,24 @@ class Why:
     number: int
     words: str
     found: Diagnosis | None
+
+
+def held_up_words(plain: Trace, lane: Trace) -> str:
+    """A sentence on the passes of either lane that something else held up, after a space; empty where they took too little
+    to matter."""
+    parts = []
+    for name, trace in (("this lane's", lane), ("plain decoding's", plain)):
+        lost = held_up(trace)
+        if sum(lost.values()) < WORTH * trace.stats.decode_s or not lost:
+            continue
+        many = (
+            f"one of {name} {len(trace.rounds)} passes" if len(lost) == 1 else f"{len(lost)} of {name} passes"
+        )
+        parts.append(f"{many} took {1e3 * sum(lost.values()):.0f} ms longer than usual")
+    if not parts:
+        return ""
+    words = " and ".join(parts)
+    return f" {words[0].upper()}{words[1:]}: something else held the machine up. That counts in the speeds."
 
 
 def html(lanes: Sequence[Why]) -> str:
@@ -76,11 +97,11 @@ def _lengths(found: Diagnosis) -> list[float]:
 
 def _bar(found: Diagnosis, most: float) -> str:
     parts = "".join(
-        f'<i class="s{min(at, 4)}" style="width:{100 * length / most:.2f}%"></i>'
-        for at, length in enumerate(_lengths(found))
+        f'<i class="{_kind(name)}" style="width:{100 * length / most:.2f}%"></i>'
+        for (name, _), length in zip(found.segments, _lengths(found), strict=True)
     )
     named = "".join(
-        f'<li title="{escape(MEANS.get(name, ""))}"><i class="s{min(at, 4)}"></i>'
+        f'<li title="{escape(MEANS.get(name, ""))}"><i class="{_kind(name)}"></i>'
         f"{escape(name)} {_number(value, at)}</li>"
         for at, ((name, _), value) in enumerate(zip(found.segments, found.hundredths, strict=True))
     )
@@ -88,6 +109,12 @@ def _bar(found: Diagnosis, most: float) -> str:
     total = f"<li><b>= {found.cost:.2f} plain rounds{noise}, {found.tokens:.2f} tokens</b></li>"
     mark = f'<b class="mark" style="left:{100 * found.tokens / most:.2f}%">▼</b>'
     return f'<div class="bar" aria-hidden="true">{parts}{mark}</div><ul>{named}{total}</ul>'
+
+
+def _kind(name: str) -> str:
+    """The class of a segment; drafting, passes and other work look as on the player's time axis."""
+    kinds = {"one plain round": "s0", "drafting": "s1", "other work": "s4"}
+    return kinds.get(name, "s3" if name.startswith("time ") else "s2")
 
 
 def _number(value: float, at: int) -> str:
@@ -104,13 +131,13 @@ STYLE = """
 box-shadow:0 0 0 1px var(--page)}
 .sd-why i{display:block;height:100%}
 .sd-why i:first-child{border-radius:3px 0 0 3px}
-.sd-why .s0{background:var(--target)}
-.sd-why .s1{background:repeating-linear-gradient(135deg,var(--draft) 0 5px,
-color-mix(in srgb,var(--draft) 70%,var(--page)) 5px 8px)}
-.sd-why .s2{background:repeating-linear-gradient(90deg,var(--target) 0 3px,
-color-mix(in srgb,var(--target) 45%,var(--page)) 3px 6px)}
+.sd-why .s0{background:color-mix(in srgb,var(--target) 62%,var(--page))}
+.sd-why .s1{background:repeating-linear-gradient(0deg,var(--draft) 0 2px,
+color-mix(in srgb,var(--draft) 40%,transparent) 2px 4px)}
+.sd-why .s2{background:repeating-linear-gradient(90deg,color-mix(in srgb,var(--target) 62%,var(--page)) 0 3px,
+color-mix(in srgb,var(--target) 30%,var(--page)) 3px 6px)}
 .sd-why .s3{background:var(--muted)}
-.sd-why .s4{background:color-mix(in srgb,var(--muted) 50%,var(--page))}
+.sd-why .s4{background:color-mix(in srgb,var(--text) 22%,var(--page))}
 .sd-why ul{display:flex;flex-wrap:wrap;gap:.15rem 1rem;list-style:none;margin:.35rem 0 0;padding:0;font-size:.875rem;
 font-variant-numeric:tabular-nums}
 .sd-why li{display:flex;align-items:center;gap:.35rem;margin:0;padding:0;font-size:inherit}

@@ -1,0 +1,44 @@
+"""Passes that something else held up, and no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import specdec_core as sd
+from app.running.why import held_up_words
+from specdec_core.analysis.held_up import held_up
+from tests.player.samples import Plan, plain_trace, spec_trace
+
+ROUNDS = [Plan([(" The", 0.9, 0.5, 0.1)], " fox")] * 12
+
+
+def _slowed(trace: sd.Trace, times: dict[int, float]) -> sd.Trace:
+    """Its passes 10 ms each, but for these."""
+    rounds = [replace(row, verify_s=times.get(row.index, 0.01)) for row in trace.rounds]
+    return replace(trace, rounds=rounds)
+
+
+def test_a_pass_three_times_as_long_as_others_of_its_width_was_held_up() -> None:
+    trace = spec_trace(ROUNDS)
+    assert held_up(_slowed(trace, {})) == {}
+    assert held_up(_slowed(trace, {4: 0.029})) == {}
+    assert held_up(_slowed(trace, {4: 0.31, 7: 0.05})) == pytest.approx({4: 0.3, 7: 0.04})
+
+
+def test_a_wide_pass_and_a_short_run_are_not_called_held_up() -> None:
+    """Catches: a proposer's widest pass, or one of three passes, taken for a disturbance."""
+    wide = spec_trace([*ROUNDS, Plan([(" The", 0.9, 0.5, 0.1)] * 16, " fox")])
+    assert held_up(_slowed(wide, {12: 0.05})) == {}
+    assert held_up(_slowed(spec_trace(ROUNDS[:4]), {2: 0.3})) == {}
+
+
+def test_the_sentence_names_the_lane_and_how_long() -> None:
+    lane, plain = spec_trace(ROUNDS), plain_trace()
+    slow = _slowed(lane, {4: 0.31})
+    words = held_up_words(_slowed(plain, {}), slow)
+    assert words.startswith(" One of this lane's 12 passes took 300 ms longer than usual: something else")
+    slow_plain = _slowed(plain, {1: 0.31, 2: 0.11})
+    assert "and 2 of plain decoding's passes took 400 ms longer" in held_up_words(slow_plain, slow)
+    assert held_up_words(_slowed(plain, {}), _slowed(lane, {})) == ""
