@@ -27,6 +27,7 @@ FIXES = (
     quirks.ON_PRIMARY
     + quirks.LEGIBLE_CODE
     + quirks.NO_EMPTY_BOXES
+    + quirks.NOTHING_TO_SET
     + quirks.NO_KEYS_WITHOUT_ROOM
     + quirks.NO_SWIPES
     + quirks.WHOLE_TIPS

@@ -101,7 +101,8 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         uses_length = "length" in kind.uses and name != "none" and not tree
         # A slider that does nothing says why, without its help too.
         if tree:
-            title = "Guesses per round: a tree"
+            most = tree_size(kind)
+            title = f"Guesses per round: a tree{f' of up to {most}' if most else ''}"
             words = "This proposer guesses a tree; its size is set under More settings."
         elif not uses_length:
             title = "Guesses per round: not set here"
@@ -109,14 +110,17 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         else:
             title = "Guesses per round, γ"
             words = "More guesses save more target passes when they are right, and waste drafting when they are wrong."
-        number(
-            "slider",
-            title,
-            links.GAMMA,
-            1,
-            f"{define('Draft length γ', 'Round')}\n\n{words}",
-            disabled=not uses_length,
-        )
+        with st.container(
+            key="guesses" if uses_length else "guesses-unset"
+        ):  # whose γ would be taken for the tree's size
+            number(
+                "slider",
+                title,
+                links.GAMMA,
+                1,
+                f"{define('Draft length γ', 'Round')}\n\n{words}",
+                disabled=not uses_length,
+            )
     with right:
         number(
             "slider",
@@ -142,6 +146,15 @@ def drafts(kind: Any) -> str | None:
         )
     except SpecdecError:
         return None
+
+
+def tree_size(kind: Any) -> int | None:
+    """The most guesses of a proposer's tree with the chosen options; None where it has no such option."""
+    try:
+        size = getattr(kind.read_options(Settings(options=lane_state.options("o", kind))), "nodes", None)
+    except SpecdecError:
+        return None
+    return None if size is None else int(size)
 
 
 def plain_lane() -> Settings:

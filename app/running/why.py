@@ -48,8 +48,7 @@ class Why:
 
 
 def held_up_words(plain: Trace, lane: Trace) -> str:
-    """A sentence on the passes of either lane that something else held up, after a space; empty where they took too little
-    to matter."""
+    """A sentence on either lane's passes that something else held up, after a space; empty where they hardly matter."""
     parts = []
     for name, trace in (("this lane's", lane), ("plain decoding's", plain)):
         lost = held_up(trace)

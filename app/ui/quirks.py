@@ -102,6 +102,8 @@ LEGIBLE_CODE = """
 """
 # A container in which a fragment draws nothing leaves an empty box and a gap.
 NO_EMPTY_BOXES = ":--layout:has(> :--vertical:empty) { display: none; }\n"
+# A slider that sets nothing has only its label, which says so: its value would be taken for what counts instead.
+NOTHING_TO_SET = ".st-key-guesses-unset :--slider { visibility: hidden; }\n"
 # A selected pill differs from the others by its colour alone.
 SIGNS = ':--chosen-pill::before, :--chosen-segment::before { content: "✓" / ""; margin-right: 0.3em; }\n'
 

@@ -15,8 +15,9 @@ class Eagle(StateTree):
     name = "eagle"
     title = "EAGLE head"
     summary = (
-        "One trained layer continues the target's hidden states instead of its text, and the most promising branches "
-        "are checked together as a tree. It is slower when its guessed states drift from the true ones, and on small "
+        "One trained layer continues the target's hidden states instead of its text (an extrapolation algorithm for "
+        "greater language-model efficiency, hence the name), and the most promising branches are checked together as a "
+        "tree. It is slower when its guessed states drift from the true ones, and on small "
         "targets, whose passes are hardly more expensive than its own."
     )
     priced_words = (

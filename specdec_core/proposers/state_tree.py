@@ -69,21 +69,21 @@ class StateTree(Proposer):
             title="Levels",
             ge=1,
             le=16,
-            description="Levels of the tree, one pass of the head each; 6 in EAGLE-2's paper.",
+            description="Levels of the tree, one pass of the head each; 6 in the paper (EAGLE-2, 2024).",
         )
         top_k: int = Field(
             4,
             title="Followed per level",
             ge=1,
             le=32,
-            description="Candidates followed on each level, and children of each; 10 in EAGLE-2's paper.",
+            description="Candidates followed on each level, and children of each; 10 in the paper (EAGLE-2, 2024).",
         )
         nodes: int = Field(
             16,
             title="Tokens sent",
             ge=1,
             le=256,
-            description="The most tokens that are sent, the best of all levels; 59 in EAGLE-2's paper.",
+            description="The most tokens that are sent, the best of all levels; 59 in the paper (EAGLE-2, 2024).",
         )
 
     options: Any

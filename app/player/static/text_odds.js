@@ -151,7 +151,7 @@ export const O = {
   judgedValues: "That is of the p and q that were compared, in the other view.",
   modelless: "This proposal came without a model, so there is no q to show.",
   everything: "all others",
-  everythingIs: "All tokens of the vocabulary without a row of their own here, together.",
+  everythingIs: "All tokens without a number of their own in that column, together.",
   /** @param {number} id */
   tokenId: (id) => `#${id}`,
   looksAlike: "The token's number in the vocabulary: its text looks like another one's here.",

@@ -125,7 +125,7 @@ export const O = {
   judgedValues: "Gemeint sind p und q, die verglichen wurden: in der anderen Ansicht.",
   modelless: "Dieser Vorschlag kam ohne Modell zustande; ein q gibt es also nicht zu zeigen.",
   everything: "alle anderen",
-  everythingIs: "Alle Tokens des Vokabulars ohne eigene Zeile hier, zusammen.",
+  everythingIs: "Alle Tokens ohne eigene Zahl in der Spalte, zusammen.",
   tokenId: (id) => `#${id}`,
   looksAlike: "Die Nummer des Tokens im Vokabular: Sein Text sieht hier aus wie der eines anderen.",
   among: "unter den anderen",
