@@ -361,6 +361,10 @@ def test_a_node_lights_in_every_view(page: Page) -> None:
     page.locator(".panel-tab").first.click()
     page.mouse.move(2, 2)
     expect(page.locator(".lit")).to_have_count(0)
+    page.locator(".strip [data-node='0']").first.click()
+    page.mouse.move(2, 2)
+    expect(page.locator(".lit"), "the pointer's ring goes with it").to_have_count(0)
+    page.keyboard.press("Tab")
     page.locator(".strip [data-node='0']").first.focus()
     assert page.locator(".lit").count() > 1
 

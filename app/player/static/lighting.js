@@ -57,7 +57,8 @@ export function createLighting(box) {
     hover(null);
   });
   box.addEventListener("focusin", (event) => {
-    focused = nodeOf(elementOf(event));
+    const target = elementOf(event);
+    focused = target.matches(":focus-visible") ? nodeOf(target) : null; // a press has the pointer's ring
     light();
   });
   box.addEventListener("focusout", () => {

@@ -33,11 +33,12 @@ function needle(u, name) {
  */
 export function coinRuler(u, threshold) {
   const stays = Math.min(Math.max(threshold, 0), 1);
-  const named = (u < stays ? stays : 1 - stays) >= WIDE; // one name alone, of the other zone, would be read as the verdict
+  const said = u < stays ? stays : 1 - stays; // a word or sign of the other zone alone would be read as the verdict
+  const named = said >= WIDE;
   /** @param {string} name @param {number} size @param {string} mark @param {string} word @param {number} from */
   const zone = (name, size, mark, word, from) => {
     const words = [mark, named ? el("span", { class: "zone-name" }, ` ${word}`) : null];
-    const part = el("span", { class: name }, size >= (named ? WIDE : SIGN) ? el("span", { class: "zone-word" }, ...words) : null);
+    const part = el("span", { class: name }, said >= SIGN && size >= (named ? WIDE : SIGN) ? el("span", { class: "zone-word" }, ...words) : null);
     part.style.inlineSize = percent(size);
     const middle = from + size / 2;
     if (Math.abs(u - middle) < WIDE) part.style.textAlign = u < middle ? "end" : "start"; // beside the needle, not over it

@@ -72,7 +72,16 @@ function thresholdOf(odds, later, title) {
   if (odds.matching) return later ? O.matchRatioLater : O.matchRatio;
   if (odds.rule !== "speculative-sampling") return saidBy(O.ratioBy, odds) ?? O.ruled(title);
   if (odds.pointed) return later ? O.ratioFixedLater : O.ratioFixed;
-  return later ? O.ratioLater : O.ratio;
+  const { p = null, q = null } = odds.judged?.rows.find((row) => row.chosen) ?? {};
+  return later ? O.ratioLater : O.ratio(p !== null && q !== null && p < q ? `${digits(p)} / ${digits(q)}` : "");
+}
+
+/**
+ * A probability with the digits that a quotient needs.
+ * @param {number} value
+ */
+function digits(value) {
+  return String(Number(value.toPrecision(3)));
 }
 
 /**

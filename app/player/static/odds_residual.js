@@ -62,5 +62,5 @@ export function drawOf(odds) {
 function drawnFrom(odds) {
   if (odds.draw === null || odds.atZero) return [];
   const ruler = odds.distribution ? drawRuler(odds.distribution, odds.draw, odds.vocabulary) : [];
-  return [...ruler, el("p", { class: "note" }, O.drawn(odds.draw), ` ${ruler.length ? O.ruler(ruler[0].querySelector(".rest") !== null) : O.unnamedDraw}`)];
+  return [...ruler, el("p", { class: "note", title: O.drawnIs }, O.drawn(odds.draw), ` ${ruler.length ? O.ruler(ruler[0].querySelector(".rest") !== null) : O.unnamedDraw}`)];
 }
