@@ -55,6 +55,7 @@ export function createPanels(views, opened) {
       views[name].wake?.(name === current);
     }
     grid.classList.toggle("rounds", current === "tree");
+    root.parentElement?.classList.toggle("closer", current !== "tree"); // not by :has(), which costs as much as a whole step
     tabs.hidden = there.length < 2 && !live;
     tabs.inert = live;
     // What had the focus is hidden with its view: without this the keys would be the page's.
