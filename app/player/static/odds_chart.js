@@ -149,10 +149,14 @@ export function longest(rows) {
  * @returns {Set<number|null>} their ids
  */
 export function lookAlikes(rows) {
-  /** @param {string|null} text */
-  const seen = (text) => flat(text ?? "").normalize("NFKC").replace(/\p{Dash}/gu, "-").replace(/\p{Quotation_Mark}/gu, "'");
-  const named = rows.filter(({ text }) => text !== null);
-  return new Set(named.filter((row) => named.some((other) => other !== row && seen(other.text) === seen(row.text))).map(({ id }) => id));
+  /** @type {Map<string, (number|null)[]>} */
+  const ids = new Map();
+  for (const { id, text } of rows) {
+    if (text === null) continue;
+    const seen = /^[ \w]*$/.test(text) ? text : flat(text).normalize("NFKC").replace(/\p{Dash}/gu, "-").replace(/\p{Quotation_Mark}/gu, "'");
+    ids.set(seen, [...(ids.get(seen) ?? []), id]);
+  }
+  return new Set([...ids.values()].filter((same) => same.length > 1).flat());
 }
 
 /** @param {string|null} text @param {string} marks @param {number|null} [id] shown beside it, where its text does not tell it from another */

@@ -28,7 +28,7 @@ import { createTranscript } from "./transcript.js";
 import { meanRound, ROUND_MS } from "./walk.js";
 
 const PHONE = 544; // px, the 34rem of screen.css
-const LARGE_MS = 150; // between two drawings of a live run's numbers and round
+const LARGE_MS = 200; // between two drawings of a live run's numbers and round
 
 /**
  * @param {{controls: Moves, clock: (seconds: number, lane: number|null) => void, lead: (lane: number) => void, opened: () => void,
