@@ -29,6 +29,20 @@ export function createOdds() {
   /** @type {Record<"greedy"|"drawn", "judged"|"models">} */
   const lens = { greedy: "models", drawn: "judged" }; // the viewer's choice, kept from token to token
   let expanded = false;
+  let moved = false; // whether it, or what it is in, was scrolled: asking each time would make the browser lay out the panel
+  /** @type {HTMLElement|null} */
+  let around = null;
+  const scrolled = () => {
+    moved = true;
+  };
+  root.addEventListener("scroll", scrolled, { passive: true });
+
+  /** Another decision is read from its heading. */
+  function toTop() {
+    moved = false;
+    root.scrollTop = 0;
+    if (root.classList.contains("open")) root.parentElement?.scrollTo(0, 0);
+  }
 
   /** @param {Odds|null} odds */
   function draw(odds) {
@@ -142,8 +156,8 @@ export function createOdds() {
       if (key === drawn) return;
       drawn = key;
       draw(oddsOf(view));
-      root.scrollTop = 0; // another decision is read from its heading
-      if (root.classList.contains("open")) root.parentElement?.scrollTo(0, 0);
+      if (around !== root.parentElement) (around = root.parentElement)?.addEventListener("scroll", scrolled, { passive: true });
+      if (moved) toTop();
     },
   };
 }

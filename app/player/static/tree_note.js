@@ -11,6 +11,7 @@ import { ROOT } from "./tree.js";
 import { CHIP } from "./tree_node.js";
 
 const LEAST = 66; // px, its longest words
+const STEP = 6; // px
 const CLOSE = 2; // px of the row's own space
 
 /** @returns `root`, `fit(layout, size, scale)` */
@@ -18,6 +19,8 @@ export function createNote() {
   const is = el("span", { class: "note-is" }, W.rootIs);
   const lines = el("span", { class: "note-lines" }, W.inLines);
   const root = el("span", { class: "tree-note" }, is, lines);
+  /** @type {Map<string, number[]>} by width: how high both are */
+  const known = new Map();
   let fitted = "";
   return {
     root,
@@ -29,14 +32,20 @@ export function createNote() {
      * @returns whether it says what the root is
      */
     fit(layout, { column, row }, scale) {
-      const wide = Math.floor(((layout.places.get(ROOT)?.wide ?? 1) - 1 + CHIP) * column);
+      const room = ((layout.places.get(ROOT)?.wide ?? 1) - 1 + CHIP) * column;
+      const wide = STEP * Math.floor(room / STEP); // so that few widths have to be asked for
       const high = (layout.rows - 1) * row;
       const key = `${wide} ${high} ${row} ${layout.lines}`;
       if (key === fitted) return !is.hidden;
       root.style.cssText = `top: ${row}px; inline-size: ${wide}px; block-size: ${high}px`;
-      is.hidden = lines.hidden = false;
-      const [one, other] = [is.offsetHeight, lines.offsetHeight];
-      fitted = one ? key : ""; // not laid out yet
+      const size = `${wide} ${scale}`;
+      if (!known.has(size)) { // asking makes the browser lay out the whole tree
+        is.hidden = lines.hidden = false;
+        known.set(size, [is.offsetHeight, lines.offsetHeight]);
+      }
+      const [one, other] = known.get(size) ?? [0, 0];
+      if (!one) known.clear(); // not laid out yet
+      fitted = one ? key : "";
       is.hidden = wide < LEAST * scale || one > high + CLOSE;
       lines.hidden = !layout.lines || (is.hidden ? 0 : one) + other > high + CLOSE;
       return !is.hidden;
