@@ -54,10 +54,11 @@ def held_up_words(plain: Trace, lane: Trace) -> str:
         lost = held_up(trace)
         if sum(lost.values()) < WORTH * trace.stats.decode_s or not lost:
             continue
+        one, time = len(lost) == 1, f"{1e3 * sum(lost.values()):.0f} ms"
         many = (
-            f"one of {name} {len(trace.rounds)} passes" if len(lost) == 1 else f"{len(lost)} of {name} passes"
+            f"one of {name} {len(trace.rounds)} passes" if one else f"{len(lost)} of {name} passes together"
         )
-        parts.append(f"{many} took {1e3 * sum(lost.values()):.0f} ms longer than usual")
+        parts.append(f"{many} took {time} longer than usual")
     if not parts:
         return ""
     words = " and ".join(parts)

@@ -40,5 +40,5 @@ def test_the_sentence_names_the_lane_and_how_long() -> None:
     words = held_up_words(_slowed(plain, {}), slow)
     assert words.startswith(" One of this lane's 12 passes took 300 ms longer than usual: something else")
     slow_plain = _slowed(plain, {1: 0.31, 2: 0.11})
-    assert "and 2 of plain decoding's passes took 400 ms longer" in held_up_words(slow_plain, slow)
+    assert "and 2 of plain decoding's passes together took 400 ms longer" in held_up_words(slow_plain, slow)
     assert held_up_words(_slowed(plain, {}), _slowed(lane, {})) == ""

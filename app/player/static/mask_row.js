@@ -60,7 +60,7 @@ export function createLegend() {
   /** @param {keyof typeof W.maskLegend} name */
   const key = (name) => el("span", { class: "mask-key" }, el("i", { class: `mask-sample ${name}` }), W.maskLegend[name]);
   const verdicts = key("verdicts");
-  const slots = { reserved: key("reserved"), written: key("written"), kept: key("kept"), freed: key("freed") };
+  const slots = { reserved: key("reserved"), written: key("written"), kept: key("kept"), freed: key("freed"), free: key("free") };
   const rider = key("rider");
   const root = el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), verdicts, ...Object.values(slots), rider);
   return {
@@ -71,7 +71,7 @@ export function createLegend() {
       verdicts.hidden = phase === "proposed" || phase === "verified";
       slots.reserved.hidden = phase !== "proposed";
       slots.written.hidden = phase !== "verified" && phase !== "judged";
-      slots.kept.hidden = slots.freed.hidden = phase !== "committed";
+      slots.kept.hidden = slots.freed.hidden = slots.free.hidden = phase !== "committed";
       rider.hidden = !rides;
     },
   };

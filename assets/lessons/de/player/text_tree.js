@@ -81,7 +81,7 @@ export const W = {
   maskRow: (text, position, slot, ancestors) => `${text}${position === null ? "" : `, Position ${position}, Slot ${slot}`}, sieht den Text davor und ${rows(ancestors)} des Durchlaufs`,
   maskMore: (n) => `${count(n, "weitere Zeile", "weitere Zeilen")} des Durchlaufs nicht gezeichnet.`,
   maskLoose: (n) => `Der Durchlauf enthielt ${count(n, "zusätzliches Token", "zusätzliche Tokens")}; die Aufzeichnung nennt sie nicht.`,
-  maskLegend: { prefix: "der übernommene Text, seine Spalten als eine gezeichnet", sees: "sieht", self: "sich selbst", verdicts: "bei angenommenem, abgelehntem, nicht erreichtem Vorschlag; sich selbst in voller Farbe", reserved: "Platz reserviert", written: "Platz beschrieben", kept: "Zeile bleibt", freed: "Zeile wird frei", rider: "~ zusätzliches Token, kein Vorschlag" },
+  maskLegend: { prefix: "der übernommene Text, seine Spalten als eine gezeichnet", sees: "sieht", self: "sich selbst", verdicts: "bei angenommenem, abgelehntem, nicht erreichtem Vorschlag; sich selbst in voller Farbe", reserved: "Platz reserviert", written: "Platz beschrieben", kept: "Zeile bleibt", freed: "Zeile wird frei", free: "Plätze wieder frei", rider: "~ zusätzliches Token, kein Vorschlag" },
   maskDistance: "Dieses Modell hat keine Positionsnummern: Die Maske korrigiert seinen gelernten Abstandsbias, und Positionen zählen wie gezeigt.",
   rider: "zusätzliches Token",
   theRoot: (text) => `die Wurzel ${text}`,
