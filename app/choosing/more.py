@@ -218,8 +218,8 @@ def _generation(models: Family | None) -> None:
         "Use the model's usual settings",
         "A small model repeats itself, most of all at temperature 0, so a light repetition penalty is usual for it "
         "here at every temperature, but for the examples of code, rewriting and summaries. A model's authors can set "
-        "a repetition penalty, min-p or no repeated sequences in its generation_config.json. With this on, both are used "
-        "where the settings above are off or empty; with this off, only the settings above are used.",
+        "a repetition penalty, min-p or no repeated sequences in its generation_config.json. With this on, both are "
+        "used where the settings above are off or empty; with this off, only the settings above are used.",
         value=True,
         key=State.generation.key,
         bind="query-params",
