@@ -88,7 +88,7 @@ export const O = {
   sharedBy: (/** @type {number} */ value) => `shared ${prob(value)}`,
   sharedAtMost: (/** @type {number} */ value) => `shared at most ${prob(value).replace("< ", "")}`,
   parts: {
-    strict: { shared: "in both: the chance of acceptance", over: "q above p: the chance of rejection", under: "p above q: the residual" },
+    strict: { shared: "in both: the chance of acceptance, whichever token the draft draws", over: "q above p: that of rejection", under: "p above q: the residual" },
     loose: { shared: "in both", over: "q above p", under: "p above q" },
     fixed: { shared: "p of the guesses: one is accepted", over: "", under: "p of all others: none is" },
     held: { shared: "p of the guesses", over: "", under: "p of all other tokens" },

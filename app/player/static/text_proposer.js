@@ -10,7 +10,7 @@ const pieces = (texts) => texts.map((text) => `‘${text}’`).join(" ");
  * @param {boolean} shown whether there are any
  * @param {boolean} others whether some were not sent
  */
-const rest = (shown, others) => (shown ? ` Of the others, those that have guesses of their own to their right are drawn as pruned; the rest end there and are not drawn.` : others ? ` None of the others has guesses of its own to its right, so they are not drawn.` : "");
+const rest = (shown, others) => (shown ? ` Of the others, those that further guesses were made from are drawn as pruned, without these guesses; the rest are not drawn.` : others ? ` From none of the others further guesses were made, so they are not drawn.` : "");
 
 /** @param {number|null} found @param {number} nodes */
 const sent = (found, nodes) => (nodes === 0 ? "none was sent to the target." : found === nodes ? "all were sent to the target." : nodes === 1 ? "the most likely one was sent to the target." : `the ${nodes} on the most likely paths were sent to the target.`);

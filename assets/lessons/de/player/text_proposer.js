@@ -15,7 +15,7 @@ const pieces = (texts) => texts.map((text) => `‚${text}‘`).join(" ");
  * @param {string} who
  * @param {boolean} shown ob es solche gibt
  */
-const rest = (who, shown, others) => (shown ? ` Von den anderen sind die gezeichnet, nach denen ${who} weiterriet${who === "sie" ? "en" : ""}, als gestutzt; die übrigen enden dort und fehlen im Bild.` : others ? ` Nach keinem der anderen riet${who === "sie" ? "en" : ""} ${who} weiter, darum sind sie nicht gezeichnet.` : "");
+const rest = (who, shown, others) => (shown ? ` Von den anderen sind die gezeichnet, nach denen ${who} weiterriet${who === "sie" ? "en" : ""}, als gestutzt und ohne das dort Geratene; die übrigen nicht.` : others ? ` Nach keinem der anderen riet${who === "sie" ? "en" : ""} ${who} weiter, darum sind sie nicht gezeichnet.` : "");
 
 /** @param {number|null} found @param {number} nodes */
 const sent = (found, nodes) => (nodes === 0 ? "an das Zielmodell ging keiner." : found === nodes ? "alle gingen an das Zielmodell." : nodes === 1 ? "der wahrscheinlichste ging an das Zielmodell." : `die ${nodes} auf den wahrscheinlichsten Pfaden gingen an das Zielmodell.`);
