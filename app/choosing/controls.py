@@ -26,6 +26,7 @@ from specdec_core.settings import Settings
 from . import current, lane_state, model_picker, settling
 
 USUAL = Settings()
+TERMS = ("Proposer", "Draft model", "Target model")  # defined in the help on proposers
 PROMPT_WORDS = 60  # characters of a prompt that serve as its name
 
 
@@ -68,9 +69,6 @@ def length_words(name: str, tree: bool) -> str:
     return plain(LENGTH_POLICIES[name].summary)
 
 
-HELPFUL = ("Proposer", "Draft model", "Target model")  # terms
-
-
 def essentials(missing: Mapping[str, str | None]) -> None:
     """The most important choices. `missing` has a reason for each proposer that these models cannot run."""
     titles = {
@@ -86,7 +84,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
                 State.proposer.key,
                 lambda name: (
                     f"**{PROPOSERS[name].title}.** {PROPOSERS[name].summary}\n\n"
-                    + define(*(term for term in HELPFUL if term != PROPOSERS[name].title))
+                    + define(*(term for term in TERMS if term != PROPOSERS[name].title))
                 ),
                 # whose options these are, or that they are left out
                 named=any(key.startswith("o.") for key in st.query_params)
@@ -110,9 +108,8 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         else:
             title = "Guesses per round, γ"
             words = "More guesses save more target passes when they are right, and waste drafting when they are wrong."
-        with st.container(
-            key="guesses" if uses_length else "guesses-unset"
-        ):  # whose γ would be taken for the tree's size
+        # Where γ sets nothing it is hidden: it would be taken for the tree's size.
+        with st.container(key="guesses" if uses_length else "guesses-unset"):
             number(
                 "slider",
                 title,
@@ -151,10 +148,12 @@ def drafts(kind: Any) -> str | None:
 def tree_size(kind: Any) -> int | None:
     """The most guesses of a proposer's tree with the chosen options; None where it has no such option."""
     try:
-        size = getattr(kind.read_options(Settings(options=lane_state.options("o", kind))), "nodes", None)
+        options = kind.read_options(Settings(options=lane_state.options("o", kind)))
     except SpecdecError:
         return None
-    return None if size is None else int(size)
+    return len(getattr(options, "choices", ())) or getattr(
+        options, "nodes", None
+    )  # a tree may be given node by node
 
 
 def plain_lane() -> Settings:

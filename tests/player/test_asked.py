@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 import specdec_core as sd
 from app.metrics import numbers
+from specdec_core.analysis.held_up import held_up
 from specdec_core.proposers import PROPOSERS
 from tests.core.test_foreign_draft import across
 from tests.player.conftest import Server, open_player
@@ -371,3 +373,21 @@ def test_a_pass_that_was_held_up_says_what_is_usual(
 ) -> None:
     """Catches: a first pass of 257 ms beside others of 16 without a word, and a wide one called slow."""
     assert page.evaluate(HELD, passes) == usual
+
+
+NAMED = """async (trace) => {
+  const { usualInstead } = await import("/player/held_up.js");
+  return trace.rounds.map((row, at) => (usualInstead(trace, at) === null ? null : at)).filter((at) => at !== null);
+}"""
+
+
+def test_the_player_names_the_passes_that_the_sentence_below_a_run_counts(page: Page) -> None:
+    """Catches: a rule written twice, once for the page and once for the decoder, that comes apart."""
+    trace = recorded("eagle", '{"nodes": 4, "depth": 3, "top_k": 2}')
+    for slow in ({2}, {1, 5}, set()):
+        rounds = [
+            replace(row, verify_s=0.3 + 0.01 * at if at in slow else 0.01 + at / 1e4)
+            for at, row in enumerate(trace.rounds)
+        ]
+        changed = replace(trace, rounds=rounds)
+        assert page.evaluate(NAMED, json.loads(changed.to_json())) == sorted(held_up(changed)) == sorted(slow)

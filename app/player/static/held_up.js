@@ -1,4 +1,5 @@
-/** Passes of the target that something else held up: another program, or the first run of models just loaded. */
+/** Passes of the target that something else held up: another program, or the first run of models just loaded. As in
+ * `specdec_core/analysis/held_up.py`. */
 
 /** @import { Trace } from "../types.js" */
 
@@ -6,6 +7,9 @@ import { list, number } from "./model.js";
 
 const TIMES = 3; // as long as usual, at least
 const FEWEST = 5; // passes that are compared
+
+/** @type {Set<unknown>} */
+const UNREAD = new Set(["pruned", "discarded"]);
 
 /** @type {WeakMap<Trace, number>} the usual seconds of a record's passes, whatever their width */
 const known = new WeakMap();
@@ -21,7 +25,8 @@ export function usualInstead(trace, index) {
   const took = number(rounds[index]?.verify_s) ?? 0;
   if (!known.has(trace)) known.set(trace, middle(rounds.map((row) => number(row?.verify_s) ?? 0)));
   if (took < TIMES * (known.get(trace) ?? 0)) return null; // so that only few are looked at closely
-  const widthOf = (/** @type {number} */ at) => list(rounds[at]?.nodes?.token).length;
+  // what the target read, as `Round.width` counts it but for the root
+  const widthOf = (/** @type {number} */ at) => list(rounds[at]?.nodes?.token).length - list(rounds[at]?.nodes?.verdict).filter((verdict) => UNREAD.has(verdict)).length + (number(rounds[at]?.riders) ?? 0);
   const others = rounds.flatMap((row, at) => (at !== index && widthOf(at) >= widthOf(index) ? [number(row?.verify_s) ?? 0] : []));
   const usual = middle(others);
   return others.length >= FEWEST && usual > 0 && took >= TIMES * usual ? usual : null;
