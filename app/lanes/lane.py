@@ -232,9 +232,10 @@ def read(
     owners = {}
     for prefix in TABLES:
         owner, _ = lane.owner(prefix)
-        owners[prefix] = links.Owner(owner.name, owner.title, fields(owner.Options))
+        begin = usual(lane.proposer) if prefix == "o" else {}
+        owners[prefix] = links.Owner(owner.name, owner.title, fields(owner.Options), begin)
     named, problems = links.options(params, owners)
-    options: dict[str, dict[str, Any]] = {"o": dict(usual(lane.proposer)), "r": {}, "l": {}}
+    options: dict[str, dict[str, Any]] = {prefix: dict(owner.usual) for prefix, owner in owners.items()}
     for key, value in named.items():
         prefix, _, name = key.partition(".")
         options[prefix][name] = value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from specdec_core.options import OptionField
@@ -126,11 +126,12 @@ def unknown(key: str, name: str, used: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of a prefix's options: a name, a title, and the options by name."""
+    """The owner of a prefix's options: a name, a title, the options by name, and the values used instead of defaults."""
 
     name: str
     title: str
     fields: Mapping[str, OptionField]
+    usual: Mapping[str, Any] = field(default_factory=dict)
 
 
 def options(params: Mapping[str, str], owners: Mapping[str, Owner]) -> tuple[dict[str, Any], list[str]]:
@@ -144,19 +145,20 @@ def options(params: Mapping[str, str], owners: Mapping[str, Owner]) -> tuple[dic
         if prefix not in owners or not name:
             continue
         owner = owners[prefix]
-        field = owner.fields.get(name)
-        if field is None:
+        option = owner.fields.get(name)
+        if option is None:
             known = ", ".join(owner.fields) or "none"
             complaints.append(
                 f"{owner.title} has no option “{short(name)}”; it is left out (there are: {known})."
             )
             continue
         try:
-            found[key] = field.read(text)
+            found[key] = option.read(text)
         except ValueError:
-            used = "it is left out" if field.default is None else f"{field.write(field.default)} is used"
+            instead = owner.usual.get(name, option.default)
+            used = "it is left out" if instead is None else f"{option.write(instead)} is used"
             complaints.append(
-                f"{field.title} ({owner.title}) has to be {field.wanted}; the link says “{short(text)}”, so {used}."
+                f"{option.title} ({owner.title}) has to be {option.wanted}; the link says “{short(text)}”, so {used}."
             )
     return found, complaints
 

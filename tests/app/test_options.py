@@ -9,7 +9,7 @@ from pydantic import Field
 
 from app.choosing import controls, options
 from app.decoding.runs import Runs
-from app.lanes import links
+from app.lanes import lane, links
 from app.metrics import numbers
 from specdec_core.engine.check import check
 from specdec_core.lengths import LENGTH_POLICIES
@@ -273,3 +273,11 @@ def test_a_slider_is_drawn_only_where_it_can_hold_every_value() -> None:
     assert not options._slides(known["many"], 1)
     assert not options._slides(known["share"], 0.01)  # its lower bound does not belong to the range
     assert not options._slides(known["tiny"], 0.01)
+
+
+def test_a_value_that_cannot_be_used_gives_way_to_the_one_that_is_said() -> None:
+    """Catches: “so 16 is used” of a tree whose usual size here is 8."""
+    usual = {"nodes": 8}
+    found, complaints = lane.read({"o.nodes": "abc", "o.depth": "x"}, "eagle", lambda proposer: usual)
+    assert found.options == usual
+    assert "so 8 is used" in complaints[0] and "so 5 is used" in complaints[1]
