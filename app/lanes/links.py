@@ -126,7 +126,7 @@ def unknown(key: str, name: str, used: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of a prefix's options: a name, a title, the options by name, and the values used instead of defaults."""
+    """The owner of a prefix's options: a name, a title, the options by name, and values used instead of defaults."""
 
     name: str
     title: str

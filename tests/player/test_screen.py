@@ -195,7 +195,7 @@ def test_in_a_narrow_player_the_sentence_and_the_lane_stay_with_each_view(
         assert page.evaluate("scrollY") == 0
         for part in (".leads .pane", ".transcript", ".panel-tabs"):
             expect(page.locator(part)).to_be_in_viewport(ratio=0.99)
-        assert page.evaluate(SEEN) > (160 if name == "tree" else 220 if size[0] > 500 else 300), name
+        assert page.evaluate(SEEN) > (160 if name == "tree" else 280 if size[0] > 500 else 300), name
         page.locator(".player").focus()
         page.keyboard.press("v")
 
