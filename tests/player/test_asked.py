@@ -18,7 +18,7 @@ from specdec_core.analysis.held_up import held_up
 from specdec_core.proposers import PROPOSERS
 from tests.core.test_foreign_draft import across
 from tests.player.conftest import Server, open_player
-from tests.player.samples import spec_plans, spec_trace
+from tests.player.samples import plain_trace, spec_plans, spec_trace
 from tests.player.test_in_sight import EAGLE, opened, tree
 from tests.player.test_odds import CHART, JUDGED
 from tests.player.views import ALL, PROMPT, look, models, recorded, show_moment, stage
@@ -307,7 +307,7 @@ def test_the_large_figure_is_the_whole_run_s(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     open_player(page, cursor={"round": 8, "node": None})
     figure, value = page.locator(".speedup-figure"), page.locator(".speedup-value")
-    expect(page.locator(".speedup-title")).to_contain_text("so far")
+    expect(page.locator(".speedup-words")).to_have_text("so far")
     whole, large = figure.inner_text(), font(figure)
     assert value.inner_text() != whole
     assert large > 1.3 * font(value)
@@ -391,3 +391,33 @@ def test_the_player_names_the_passes_that_the_sentence_below_a_run_counts(page: 
         ]
         changed = replace(trace, rounds=rounds)
         assert page.evaluate(NAMED, json.loads(changed.to_json())) == sorted(held_up(changed)) == sorted(slow)
+
+
+def test_the_time_bar_bars_a_pass_that_was_held_up(page: Page, server: Server) -> None:
+    """Catches: a long block that looks like the target's usual work, and only says why once it is opened."""
+    plain = plain_trace()
+    rounds = [replace(row, verify_s=1.0) if at == 9 else row for at, row in enumerate(plain.rounds)]
+    server.files["/traces/plain.json"] = replace(plain, rounds=rounds).to_json()
+    open_player(page)
+    legend = page.locator(".time-key .held")
+    expect(page.locator(".time-round.held")).to_have_count(1)
+    expect(legend).to_be_visible()
+    page.locator(".player").press("Home")
+    expect(page.locator(".time-round.held")).to_have_count(0)  # not before it happens
+    expect(legend).to_be_hidden()
+
+
+def test_back_in_a_lane_the_round_is_the_one_that_was_left(page: Page) -> None:
+    """Catches: a look at plain decoding that costs the place; a place that is brought back after moving on."""
+    open_player(page, cursor={"round": 5, "node": None})
+    page.locator(".player").press("ArrowLeft")  # within the round
+    where = page.locator(".where")
+    was = where.inner_text()
+    page.keyboard.press("1")
+    expect(where).not_to_have_text(was)
+    page.keyboard.press("2")
+    expect(where).to_have_text(was)
+    page.keyboard.press("1")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("2")
+    expect(where).not_to_have_text(was)

@@ -4,11 +4,11 @@
  * @import { Moves } from "./controls.js"
  * @import { Lane } from "./model.js"
  * @import { Wanted } from "./reporter.js"
- * @import { Cursor } from "./state.js"
+ * @import { Cursor, Placed, View } from "./state.js"
  */
 
-import { placed } from "./state.js";
-import { byEvent, byRound } from "./walk.js";
+import { leader, placed } from "./state.js";
+import { byEvent, byRound, ledBy } from "./walk.js";
 
 /**
  * The cursor at the end of a round.
@@ -48,5 +48,24 @@ export function createMoves(now, go) {
     next: () => go(byRound(...now(), 1)),
     last: () => to(Infinity),
     scrub: to,
+  };
+}
+
+/**
+ * To the same time in another lane; back in a lane that was left, to the place where it was left, unless the cursor has
+ * been moved since.
+ * @returns {(lanes: Lane[], cursor: Cursor, view: View, lane: number) => Cursor}
+ */
+export function createLeading() {
+  /** @type {Map<number, Placed>} where each lane was left */
+  const left = new Map();
+  let reached = ""; // the last lane that was gone to, and where in it
+  return (lanes, cursor, view, lane) => {
+    const from = placed(lanes, cursor);
+    if (JSON.stringify(from) !== reached) left.clear();
+    left.set(from.lead, from);
+    const to = placed(lanes, left.get(leader(lanes, lane)) ?? ledBy(lanes, view, lane));
+    reached = JSON.stringify(to);
+    return to;
   };
 }

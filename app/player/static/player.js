@@ -18,7 +18,7 @@ import { createFirstRound } from "./first_round.js";
 import { createKeys, lendKeys } from "./keys.js";
 import { nodeOf } from "./lighting.js";
 import { laneOf, lossy } from "./model.js";
-import { createMoves, wantedAt, whole } from "./moves.js";
+import { createLeading, createMoves, wantedAt, whole } from "./moves.js";
 import { createOpening } from "./opening.js";
 import { createPlayback } from "./playback.js";
 import { createScreen } from "./screen.js";
@@ -26,7 +26,7 @@ import { answer, nameOf } from "./source.js";
 import { fastest, lastStop, leader, ongoing, placed, visible } from "./state.js";
 import { createReporter, cursorOf, published } from "./reporter.js";
 import { T } from "./text.js";
-import { atClock, byNode, ledBy, roundOfClock, speedFor } from "./walk.js";
+import { atClock, byNode, roundOfClock, speedFor } from "./walk.js";
 
 /**
  * Draw the player into `root`.
@@ -70,6 +70,7 @@ export function mount(root, first, api = {}) {
       drawPlaying();
     },
   };
+  const leading = createLeading();
   const screen = createScreen({
     controls: moves,
     clock: (seconds, lane) => {
@@ -172,10 +173,7 @@ export function mount(root, first, api = {}) {
   /** @param {number} lane */
   function letLead(lane) {
     if (lane >= lanes.length) return;
-    if (replaying && view) {
-      go(ledBy(lanes, view, lane));
-      return;
-    }
+    if (replaying && view) return go(leading(lanes, cursor, view, lane));
     cursor = { ...cursor, lead: lane };
     screen.lead(leader(lanes, lane));
   }

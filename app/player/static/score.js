@@ -32,8 +32,8 @@ export function createScore() {
   /** @type {[Round[], Round[]]} the rounds of the lanes that are compared */
   let pair = [[], []];
   let limit = Infinity; // tokens per pass of the whole run, which no speedup exceeds
-  const [name, untilNow] = [el("span"), el("span", { class: "until-now" })];
-  const title = el("span", { class: "speedup-title" }, name, untilNow);
+  const [name, beside] = [el("span"), el("span")];
+  const title = el("span", { class: "speedup-title" }, name, beside);
   const origin = el("span", { class: "provenance" });
   const definition = el("p", {}, T.definition);
   const details = el("details", { class: "how" }, el("summary", {}, T.how), definition);
@@ -96,13 +96,13 @@ export function createScore() {
       named = view?.compared ?? -1;
       pair = view && head ? [lanes[view.baseline]?.rounds ?? [], head.rounds] : [[], []];
       setText(name, lanes.length > 2 && head ? T.speedupOf(head.label) : T.speedup);
-      setText(untilNow, over ? "" : T.untilNow);
       setText(value, ratio === null ? T.none : T.times(ratio));
       value.classList.toggle("none", ratio === null);
       const short = lanes.every((lane) => lane.trace) && lanes.some((lane) => lane.total < (data.least ?? 1));
       const missing = over || short ? T.never : T.notyet;
       const plain = view?.lanes[view.baseline];
-      const said = ratio === null || !view || !plain ? missing(data.least ?? 1) : !over ? T.against(plain.lane.label) : T.faster(ratio, plain.lane.label, isFirm(ratio, plain.rounds, view.lanes[view.compared].rounds));
+      setText(beside, over || !plain ? "" : T.against(plain.lane.label));
+      const said = ratio === null || !view || !plain ? missing(data.least ?? 1) : !over ? T.soFar : T.faster(ratio, plain.lane.label, isFirm(ratio, plain.rounds, view.lanes[view.compared].rounds));
       const shown = view?.lanes[view.compared];
       const most = shown ? shown.tokens / Math.max(shown.rounds.length, 1) : Infinity;
       const bounded = head && ratio !== null && UNTIMED.has(head.proposer) ? T.bound(said) : over && ratio !== null && ratio > NOISE * most ? T.tooFast(said, most) : said;

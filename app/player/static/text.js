@@ -95,14 +95,13 @@ export const T = {
 
   speedup: "Measured speedup",
   speedupOf: (/** @type {string} */ label) => `Measured speedup of ${label}`,
-  untilNow: " so far",
   soFar: "so far",
   none: "—",
   times: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   faster: (/** @type {number} */ value, /** @type {string} */ label, /** @type {boolean} */ firm) =>
     value > 1.005 ? `the speed of ${label}${firm ? "" : ": not clearly faster"}` : value < 0.995 ? `the speed of ${label}: ${firm ? "" : "not clearly "}slower` : `as fast as ${label}`,
   tooFast: (/** @type {string} */ words, /** @type {number} */ most) => `${words}, more than its ${most.toFixed(2)} tokens a pass allow: timing noise`,
-  against: (/** @type {string} */ label) => `against ${label}`,
+  against: (/** @type {string} */ label) => ` against ${label}`,
   bound: (/** @type {string} */ words) => `${words}; a bound, as its drafting is not on the clock`,
   notyet: (/** @type {number} */ least) => `shown after ${count(least, "token")} in each lane`,
   never: (/** @type {number} */ least) => `none: fewer than ${count(least, "token")} in a lane`,
@@ -207,12 +206,12 @@ export const T = {
   aheadKept: "Drafted during the target's pass; none of it is recorded as thrown away.",
   aheadGone: "Drafted during the target's pass and thrown away: the verdict was different.",
   gap: "a gap: the next round",
-  timelineKey: { draft: "draft", verify: "target pass", other: "other work", ahead: "drafted during the pass", gone: "and thrown away" },
+  timelineKey: { draft: "draft", verify: "target pass", other: "other work", held: "held up by something else", ahead: "drafted during the pass", gone: "and thrown away" },
 
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,
   untimed: "its times are not in this record",
   phasesAre: "draft: what the proposer took, even where it proposed nothing; other: judging and committing",
-  heldUp: "This pass took much longer than this lane's passes usually do: another program had the processor, or the models had just been loaded. It counts in the speeds",
+  heldUp: "This pass of the target took much longer than this lane's passes usually do: another program had the processor, or the models had just been loaded. It counts in the speeds",
   phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead, /** @type {number|null} */ usual) =>
     `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}target pass ${seconds(verify)}${usual === null ? "" : ` (usually ${seconds(usual)})`} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
 

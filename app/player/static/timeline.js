@@ -9,6 +9,7 @@
  */
 
 import { el, setText } from "./dom.js";
+import { usualInstead } from "./held_up.js";
 import { seconds, T } from "./text.js";
 
 const WIDE = 6; // px of a lane's mean round, from which its blocks are parted
@@ -32,7 +33,7 @@ export function createTimeline(go) {
   const gap = el("span", {}, el("i", { class: "gap" }), T.gap);
   key.append(gap);
   const parts = [.../** @type {HTMLCollectionOf<HTMLElement>} */ (key.children)];
-  const optional = parts.slice(3, 5); // shown if they occur
+  const [held, drafted, gone] = parts.slice(3, 6); // shown if they occur
   const axis = el("div", { class: "time-axis" }, start, key, end);
   const root = el("div", { class: "timeline", role: "img", "aria-label": T.timeline }, names, field, axis);
   /** @type {Line[]} one for each lane */
@@ -96,12 +97,12 @@ export function createTimeline(go) {
     for (const row of rows) row.element.style.setProperty("--whole", String(whole || 1));
   }
 
-  /** @param {Line} row @param {Round[]} rounds */
-  function fill(row, rounds) {
+  /** @param {Line} row @param {Round[]} rounds @param {Lane} lane */
+  function fill(row, rounds, lane) {
     let same = 0;
     while (same < row.drawn.length && same < rounds.length && row.drawn[same] === rounds[same]) same += 1;
     while (row.element.children.length > same) row.element.lastChild?.remove();
-    if (rounds.length > same) row.element.append(...rounds.slice(same).map(block));
+    if (rounds.length > same) row.element.append(...rounds.slice(same).map((round) => block(round, heldUp(lane, round))));
     row.drawn = rounds.slice(); // a growing lane keeps its list
   }
 
@@ -125,7 +126,7 @@ export function createTimeline(go) {
       field.append(line);
       names.replaceChildren(...lanes.map((lane) => el("span", { class: "time-name" }, lane.label)));
       parts[0].hidden = lanes.every((lane) => lane.proposer === "none"); // nothing is drafted
-      for (const part of optional) part.hidden = true;
+      for (const part of [held, drafted, gone]) part.hidden = true;
     },
     /** @param {View|(Omit<View, "clock"> & {clock: null})} view its `clock` is null while a run is live */
     show(view) {
@@ -134,14 +135,15 @@ export function createTimeline(go) {
       stretch(lanes, growing);
       view.lanes.forEach((each, at) => {
         const begun = at === view.lead ? view.begun : null; // within the cursor's round, as much of it as has passed
-        fill(rows[at], begun ? [...each.rounds, begun.round] : each.rounds);
+        fill(rows[at], begun ? [...each.rounds, begun.round] : each.rounds, each.lane);
         rows[at].element.classList.toggle("leads", at === view.lead);
       });
       present = lanes;
       part();
       const beside = view.lanes.flatMap((each) => each.rounds.filter((round) => round.times.ahead > 0)); // up to the cursor
-      optional[0].hidden = !beside.length;
-      optional[1].hidden = !beside.some(inVain);
+      drafted.hidden = !beside.length;
+      gone.hidden = !beside.some(inVain);
+      held.hidden = !field.querySelector(".held");
       line.hidden = growing || whole === 0;
       if (line.hidden) return;
       const now = "atEnd" in view && view.atEnd ? clocks(lanes) : (view.clock ?? 0);
@@ -159,13 +161,24 @@ function inVain(round) {
 }
 
 /**
- * One round; its lengths are in seconds, the style sheet scales them. What was drafted during the pass is hatched,
- * and crossed out if it was wasted.
+ * Whether something else held its pass up, as far as the record says.
+ * @param {Lane} lane
  * @param {Round} round
  */
-function block(round) {
+function heldUp(lane, round) {
+  const passed = round.times.verified > round.times.drafted; // of the cursor's round it may be still to come
+  return passed && lane.trace !== null && !lane.untimed && usualInstead(lane.trace, round.index) !== null;
+}
+
+/**
+ * One round; its lengths are in seconds, the style sheet scales them. What was drafted during the pass is hatched,
+ * and crossed out if it was wasted; a pass that was held up is barred.
+ * @param {Round} round
+ * @param {boolean} held
+ */
+function block(round, held) {
   const { start, drafted, verified, end, ahead } = round.times;
-  const made = el("i", { class: "time-round" });
+  const made = el("i", { class: held ? "time-round held" : "time-round" });
   /** @param {number} from @param {number} to */
   const share = (from, to) => `${end > start ? (100 * Math.min(Math.max((to - from) / (end - start), 0), 1)).toFixed(2) : 0}%`;
   made.style.cssText = `--at:${start.toFixed(6)};--for:${(end - start).toFixed(6)};--draft:${share(start, drafted)};--verify:${share(start, verified)}`;

@@ -125,14 +125,13 @@ export const T = {
 
   speedup: "Gemessener Speedup",
   speedupOf: (label) => `Gemessener Speedup von ${label}`,
-  untilNow: " bisher",
   soFar: "bisher",
   none: "—",
   times: (value) => `${fixed(value, value < 9.995 ? 2 : 1)}×`,
   faster: (value, label, firm) =>
     value > 1.005 ? `so schnell wie ${label}${firm ? "" : ": nicht eindeutig schneller"}` : value < 0.995 ? `so schnell wie ${label}: ${firm ? "" : "nicht eindeutig "}langsamer` : `gleich schnell wie ${label}`,
   tooFast: (words, most) => `${words}, mehr als ${fixed(most, 2)} Tokens pro Durchlauf zulassen: Zeitrauschen`,
-  against: (label) => `gegenüber ${label}`,
+  against: (label) => ` gegenüber ${label}`,
   bound: (words) => `${words}; eine Schranke, denn das Raten läuft hier außerhalb der Uhr`,
   notyet: (least) => `erscheint nach ${count(least, "Token", "Tokens")} je Spur`,
   never: (least) => `keine: in einer Spur weniger als ${count(least, "Token", "Tokens")}`,
@@ -235,7 +234,7 @@ export const T = {
   aheadKept: "Während des Durchlaufs des Zielmodells vorausgearbeitet; nichts davon ist als verworfen aufgezeichnet.",
   aheadGone: "Während des Durchlaufs des Zielmodells vorausgearbeitet und verworfen: Das Urteil fiel anders aus.",
   gap: "eine Lücke: die nächste Runde",
-  timelineKey: { draft: "Draft", verify: "Durchlauf des Zielmodells", other: "sonstige Arbeit", ahead: "währenddessen vorausgearbeitet", gone: "und verworfen" },
+  timelineKey: { draft: "Draft", verify: "Durchlauf des Zielmodells", other: "sonstige Arbeit", held: "von etwas anderem aufgehalten", ahead: "währenddessen vorausgearbeitet", gone: "und verworfen" },
 
   roundTitle: (n) => `Runde ${n}`,
   untimed: "ihre Zeiten stehen nicht in dieser Aufzeichnung",
