@@ -31,6 +31,16 @@ class Modelled:
     cost: float
     proposed_per_round: float
 
+    @property
+    def tokens(self) -> float:
+        """What a round brings by the formula."""
+        return theory.tokens_per_pass(self.alpha, self.gamma)
+
+    @property
+    def time(self) -> float:
+        """How many plain passes a round takes by the formula."""
+        return 1.0 + self.gamma * self.cost
+
 
 def measured_speedup(plain: Stats, other: Stats) -> float | None:
     """Time per token of the plain lane over that of the other lane; None unless both have decoded enough."""

@@ -8,7 +8,7 @@ from app.decoding.run import Run
 from app.metrics import numbers
 from app.text import count, plain
 from app.ui.glossary import define
-from specdec_core.analysis.diagnosis import why
+from specdec_core.analysis.diagnosis import Diagnosis, why
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.repeats import percent
 from specdec_core.rules import lossy as lossy_rule
@@ -23,6 +23,14 @@ FORMULA = (
     "It assumes that every guess is accepted with the same probability α, whatever came before, that each round drafts "
     "exactly γ tokens, and that a target pass over γ + 1 tokens costs as much as one over a single token. "
     "Where the measurement differs, one of these does not hold."
+)
+PARTS = (
+    "\n\nHere α = {alpha:.1%}, γ = {gamma}, c = {cost:.3f}, so a round should bring {tokens:.2f} tokens in the time of "
+    "{time:.2f} plain passes. "
+)
+MEASURED_PARTS = (
+    "Measured: {tokens:.2f} tokens in {cost:.2f} plain rounds, with {proposed:.1f} guesses. Where the tokens differ, "
+    "guesses were not accepted alike, or not γ were made; where the times differ, the wider pass cost more."
 )
 NOISY = (
     "The measured speedup is above the tokens per pass. No guessing reaches that, since a round takes at least a plain "
@@ -56,6 +64,7 @@ def show(run: Run) -> None:
     other = traces[1]
     stats, base = other.stats, first.stats
     lane = run.request.lanes[1]
+    found = why(first, other)
     unmodelled = numbers.unmodelled(lane)
     modelled = None if unmodelled else numbers.modelled_speedup(base, stats, lane.draft_length)
     speedup = numbers.measured_speedup(base, stats)
@@ -95,8 +104,7 @@ def show(run: Run) -> None:
                 define("Modelled speedup")
                 + f"\n\n{FORMULA}"
                 + (
-                    f"\n\nHere α = {modelled.alpha:.1%}, γ = {modelled.gamma}, c = {modelled.cost:.3f}; "
-                    f"{modelled.proposed_per_round:.1f} tokens were proposed per round."
+                    _formula_and_round(modelled, found)
                     if modelled
                     else f"\n\nHere it does not apply: {unmodelled or 'rounds drafted fewer than γ tokens, or none'}."
                 ),
@@ -141,7 +149,7 @@ def show(run: Run) -> None:
     )
     if noisy:
         st.caption(f":material/warning: {NOISY}")
-    if (found := why(first, other)) and not PROPOSERS[lane.proposer].off_the_clock:
+    if found and not PROPOSERS[lane.proposer].off_the_clock:
         st.html(html_of_why([Why(1, found.short + held_up_words(first, other), found)]))
     same, sentence = numbers.verdict_on_texts(first, other)
     icon = {True: ":material/check_circle:", False: ":material/warning:", None: ":material/casino:"}[same]
@@ -150,6 +158,22 @@ def show(run: Run) -> None:
     st.markdown(f"{icon} {plain(sentence)}")
     if loops.spans:
         st.markdown(f":material/repeat: {plain(loops.sentence)}", help=define("Repeated text"))
+
+
+def _formula_and_round(modelled: numbers.Modelled, found: Diagnosis | None) -> str:
+    """What the formula expects of a round, beside what was measured."""
+    expected = PARTS.format(
+        alpha=modelled.alpha,
+        gamma=modelled.gamma,
+        cost=modelled.cost,
+        tokens=modelled.tokens,
+        time=modelled.time,
+    )
+    if found is None:
+        return expected
+    return expected + MEASURED_PARTS.format(
+        tokens=found.tokens, cost=found.cost, proposed=modelled.proposed_per_round
+    )
 
 
 def _metrics(rows: list[tuple[str, ...]]) -> None:

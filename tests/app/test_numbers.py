@@ -46,6 +46,8 @@ def test_the_modelled_speedup_is_the_theorem_with_this_run_s_alpha_and_c() -> No
     assert modelled is not None
     assert modelled.cost == pytest.approx((0.32 / 160) / (2.0 / 100))
     assert modelled.speedup == pytest.approx(theory.speedup(0.75, 4, 0.1))
+    assert modelled.tokens == pytest.approx(sum(0.75**at for at in range(5)))
+    assert modelled.tokens / modelled.time == pytest.approx(modelled.speedup)  # the two parts that are named
     assert modelled.proposed_per_round == 4.0
 
 

@@ -167,6 +167,12 @@ def test_rows_columns_positions_and_slots_are_those_of_the_pass(
         states = page.evaluate(STATES)
         assert [at for at, state in enumerate(states) if state == "kept"] == [source for source, _ in arrows]
         assert set(states) <= {"kept", "freed"} and len(states) == len(rows)
+        titles = page.locator(".slots-lane:not(.after) .slot[title]").evaluate_all(
+            "all => all.map(one => one.title)"
+        )
+        kept = {"kept": "its row is kept", "freed": "its row is dropped"}
+        for at, (title, state) in enumerate(zip(titles, states, strict=True)):
+            assert title.startswith(f"Slot {made.length + at}, ") and title.endswith(kept[state])
         said = page.locator(".slots-say")
         expect(said).to_contain_text(f"Cache {row.cache_before} → {row.cache_after} rows.")
         committed = len(trace.header.prompt_ids) + sum(
@@ -261,6 +267,7 @@ def test_nothing_of_the_memory_is_shown_before_its_moment(page: Page, server: Se
         html = page.evaluate("() => shadow.querySelector('.mask').outerHTML")
         last = step == len(expected) - 1
         assert page.locator(".slots-arrows path").count() == (3 if last else 0)
+        assert page.get_by_text("kept rows", exact=True).is_visible() == last
         assert ("OWN" in html) == last and ("Cache " in page.locator(".slots-say").inner_text()) == last
         judged = {"accepted": step > 1, "rejected": step > 2}  # level by level, earlier siblings first
         for verdict, there in judged.items():

@@ -38,7 +38,8 @@ export function createMask() {
   cells.setAttribute("aria-hidden", "true");
   const slots = createSlots();
   const corner = el("div", { class: "mask-corner" }, ...W.maskHeads.map((head, at) => el("span", { title: W.maskHeadsAre[at] }, head)));
-  const lanes = el("div", { class: "mask-lanes" }, el("span", {}, W.slotsBefore), el("span", { class: "after" }, W.slotsAfter));
+  const moves = el("span", {}, W.slotsMove);
+  const lanes = el("div", { class: "mask-lanes" }, el("span", {}, W.slotsBefore), moves, el("span", { class: "after" }, W.slotsAfter));
   const field = el("div", { class: "mask-field" }, corner, slotsHead, heads, el("div", { class: "mask-body" }, cells), lanes, slots.root);
   const box = el("div", { class: "mask-box", role: "group" }, field);
   const zoom = createZoom(box, { by: (factor) => resize(size() * factor), to: (wish) => resize(wish === "fit" ? "fit" : null) });
@@ -112,6 +113,7 @@ export function createMask() {
     const here = view.focus && view.focus.lane === owner.lane && view.focus.round === owner.round ? (wanted.rowOf.get(view.focus.node) ?? null) : null;
     paint(wanted, round, phase, view.focus && view.focus.node < 0 ? null : here, view.chosen);
     const own = round.tokens.at(-1);
+    moves.hidden = phase !== "committed";
     setText(guide, W.maskGuide(phase, wanted.rows.length, wanted.branches));
     legend.show(phase, wanted.rows.some((row) => row.kind === "rider"));
     state = { phase, source: own ? VERDICT[own.source] : "" };

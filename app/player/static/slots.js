@@ -211,8 +211,12 @@ export function createSlots() {
       if (!same("pass", "size", "prefix", "round", "lane", "phase")) {
         const kept = new Set(pass.kept);
         /** @param {number} row */
-        const state = (row) => (phase === "proposed" ? "reserved" : phase !== "committed" ? "written" : kept.has(row) ? "kept" : "freed");
-        for (let row = 0; row < count; row += 1) setClass(above.children[row + 1], `slot ${state(row)}`);
+        const state = (row) => /** @type {"reserved"|"written"|"kept"|"freed"} */ (phase === "proposed" ? "reserved" : phase !== "committed" ? "written" : kept.has(row) ? "kept" : "freed");
+        for (let row = 0; row < count; row += 1) {
+          const slot = /** @type {HTMLElement} */ (above.children[row + 1]);
+          setClass(slot, `slot ${state(row)}`);
+          slot.title = W.slotOf(pass.before === null ? null : pass.before + row, quote(pass.rows[row].text), state(row));
+        }
         const moved = phase === "committed" ? gathered(pass, count, next) : clear(below, arrows);
         if (stepped) glide(moved);
         setText(say, sentence(pass, phase, source));

@@ -92,7 +92,10 @@ export const W = {
   moreRows: (/** @type {number} */ n) => count(n, "more row"),
   slotsTitle: "KV cache",
   slotsBefore: "in the pass",
+  slotsMove: "kept rows",
   slotsAfter: "after the commit",
+  slotOf: (/** @type {number|null} */ slot, /** @type {string} */ text, /** @type {"reserved"|"written"|"kept"|"freed"} */ state) =>
+    `${slot === null ? "" : `Slot ${slot}, `}${text}: ${{ reserved: "reserved, not written yet", written: "its row is written", kept: "its row is kept", freed: "its row is dropped" }[state]}`,
   freeSlot: "free again: the next pass writes here",
   pendingSlot: (/** @type {string} */ text) => `${text}, the newest token: it has no row yet, the next pass writes it.`,
   slotsFrom: "What was recorded is the cache's length; rows and slots follow from it.",

@@ -89,7 +89,10 @@ export const W = {
   moreRows: (n) => count(n, "weitere Zeile", "weitere Zeilen"),
   slotsTitle: "KV-Cache",
   slotsBefore: "im Durchlauf",
+  slotsMove: "was bleibt",
   slotsAfter: "nach der Übernahme",
+  slotOf: (slot, text, state) =>
+    `${slot === null ? "" : `Platz ${slot}, `}${text}: ${{ reserved: "reserviert, noch nicht beschrieben", written: "die Zeile ist geschrieben", kept: "die Zeile bleibt", freed: "die Zeile entfällt" }[state]}`,
   freeSlot: "wieder frei: Der nächste Durchlauf schreibt hierher",
   pendingSlot: (text) => `${text}, das neueste Token: Es hat noch keine Zeile, der nächste Durchlauf schreibt sie.`,
   slotsFrom: "Aufgezeichnet sind die Längen des Caches; Zeilen und Slots folgen daraus.",

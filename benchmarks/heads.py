@@ -1,0 +1,93 @@
+"""EAGLE-3 against EAGLE on one target: tokens per target pass, in the usual tree and in deep ones.
+
+    python -m benchmarks.heads                       the bundled models on the shipped prompts
+    python -m benchmarks.heads --prompts my.jsonl    other prompts, as `specdec sweep --prompts` takes them
+    python -m benchmarks.heads --heldout training/runs/data
+                                                     beginnings of documents that were held back from training
+    python -m benchmarks.heads --eagle FOLDER --eagle3 FOLDER
+
+Prompts whose plain continuation is a loop are left out: any head guesses a loop well. Passes are counted, so the
+figures do not depend on the machine. The interval is a bootstrap over prompts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+import specdec_core as sd
+from specdec_core.record.repeats import LOOP
+from specdec_core.sweep.cases import ORDER, from_jsonl, shipped
+
+TREES: dict[str, dict[str, int]] = {
+    "usual": {},
+    "32 in 8 levels": {"nodes": 32, "depth": 8, "top_k": 10},
+    "59 in 8 levels": {"nodes": 59, "depth": 8, "top_k": 10},
+}
+EACH = 4  # held-out documents of each source
+BEGINNING = 32  # tokens of each, at most
+DRAWS = 10_000
+
+
+def beginnings(data: Path, models: sd.Models) -> Iterator[str]:
+    """The first tokens of held-out documents of the prepared data, as text."""
+    for source in json.loads((data / "manifest.json").read_text(encoding="utf-8")):
+        ids = np.load(data / f"{source['name']}.heldout.npy")
+        starts = np.load(data / f"{source['name']}.heldout.starts.npy")
+        for start, end in list(pairwise(starts))[:EACH]:
+            known = [int(one) for one in ids[start:end] if int(one) not in models.eos]
+            yield models.codec.decode(known[: min(BEGINNING, max(1, len(known) // 2))])
+
+
+def interval(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
+    """The ratio of tokens per pass, other / one, and its 95 % interval; (n, 2) each: tokens and passes of a prompt."""
+
+    def rates(counts: np.ndarray) -> np.ndarray:
+        found: np.ndarray = counts[..., 0].sum(-1) / counts[..., 1].sum(-1)
+        return found
+
+    drawn = np.random.default_rng(0).integers(0, len(one), (DRAWS, len(one)))
+    low, high = np.percentile(rates(other[drawn]) / rates(one[drawn]), (2.5, 97.5))
+    return float(rates(other) / rates(one)), float(low), float(high)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Decode everything and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--eagle", help="folder of the EAGLE head; default: the one that ships")
+    parser.add_argument("--eagle3", help="folder of the EAGLE-3 head; default: the one that ships")
+    parser.add_argument("--prompts", type=Path, help="JSONL of other prompts")
+    parser.add_argument("--heldout", type=Path, help="folder of prepared data")
+    parser.add_argument("--tokens", type=int, default=128, help="written to each prompt")
+    given = parser.parse_args(argv)
+    models = sd.load_models(eagle=given.eagle, eagle3=given.eagle3)
+    if given.heldout:
+        prompts = list(beginnings(given.heldout, models))
+    else:
+        cases = from_jsonl(given.prompts.read_bytes()) if given.prompts else shipped(ORDER)
+        prompts = [case.prompt for case in cases]
+    settings = sd.Settings(max_new_tokens=given.tokens, record="off")
+    plain = [sd.decode(models, prompt, settings.but(proposer="none")) for prompt in prompts]
+    kept = [prompt for prompt, trace in zip(prompts, plain, strict=True) if trace.loops().share < LOOP]
+    print(f"{len(prompts)} prompts, {len(prompts) - len(kept)} of them left out as loops")
+    print(f"{'tokens per target pass':24}{'EAGLE':>8}{'EAGLE-3':>9}{'ratio':>8}  95 % interval")
+    for name, options in TREES.items():
+        counts = []
+        for proposer in ("eagle", "eagle3"):
+            lane = settings.but(proposer=proposer, options=options)
+            runs = [sd.decode(models, prompt, lane).stats for prompt in kept]
+            counts.append(np.array([(run.tokens, run.target_passes) for run in runs], float))
+        one, other = (found[:, 0].sum() / found[:, 1].sum() for found in counts)
+        ratio, low, high = interval(*counts)
+        print(f"{name:24}{one:8.2f}{other:9.2f}{ratio:8.3f}  {low:.3f} to {high:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
