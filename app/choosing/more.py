@@ -140,14 +140,14 @@ def text_settings(models: Family | None) -> None:
             persist_state="session",
         )
         st.text_input(
-            "System line",
+            "System prompt",
             key=State.system.key,
             bind="query-params",
             persist_state="session",
             max_chars=links.MAX_SYSTEM,
-            placeholder="the template's own",
+            placeholder="the template's default",
             disabled=not wrap,
-            help="Instructions to the model, before your message. If empty, the template's own are used.",
+            help="Instructions to the model, before your message. If empty, the template's default is used.",
         )
 
 
@@ -182,7 +182,7 @@ def sampling_settings(models: Family | None) -> None:
         0.05,
         "Above 1, tokens that are in the prompt or in the text so far become less likely. Works at every temperature, "
         "and the text is then no longer the target's own but what it writes under this penalty; plain decoding has the "
-        "same one. Left empty, the usual one applies: that of these models and this kind of prompt, or none.",
+        "same one. Left empty, the default applies: that of these models and this kind of prompt, or none.",
         unset=_usual_penalty(models),
     )
     number(
@@ -209,17 +209,17 @@ def _usual_penalty(models: Family | None) -> str:
     usual = current.penalty()
     if usual is None and models is not None:
         usual = models.card.generation.requests.get("repetition_penalty")
-    return "none" if usual in (None, 1) else f"{usual:g}, the usual one here"
+    return "none" if usual in (None, 1) else f"{usual:g}, the default here"
 
 
 def _generation(models: Family | None) -> None:
     """Whether to follow the model's generation config, and its values for the loaded models."""
     switch(
-        "Use the model's usual settings",
-        "A small model repeats itself, most of all at temperature 0, so a light repetition penalty is usual for it "
-        "here at every temperature, but for the examples of code, rewriting and summaries. A model's authors can set "
-        "a repetition penalty, min-p or no repeated sequences in its generation_config.json. With this on, both are "
-        "used where the settings above are off or empty; with this off, only the settings above are used.",
+        "Use the model's default settings",
+        "A small model repeats itself, most of all at temperature 0, so here it gets a light repetition penalty "
+        "at every temperature, except in the examples of code, rewriting and summaries. A model's authors can set a "
+        "repetition penalty, min-p or no repeated sequences in its generation_config.json. With this on, these "
+        "defaults apply where the settings above are off or empty; with this off, only the settings above are used.",
         value=True,
         key=State.generation.key,
         bind="query-params",

@@ -30,11 +30,12 @@ PARTS = (
 )
 MEASURED_PARTS = (
     "Measured: {tokens:.2f} tokens in {cost:.2f} plain rounds, with {proposed:.1f} guesses. Where the tokens differ, "
-    "guesses were not accepted alike, or not γ were made; where the times differ, the wider pass cost more."
+    "guesses were not all equally likely to be accepted, or fewer than γ were made; where the times differ, the wider "
+    "pass cost more."
 )
 NOISY = (
-    "The measured speedup is above the tokens per pass. No guessing reaches that, since a round takes at least a plain "
-    "pass: other work slowed plain decoding down. Run again while the machine is quiet."
+    "The measured speedup is above the tokens per pass. That cannot be, since a round takes at least a plain pass: "
+    "something else on the machine slowed plain decoding down. Run again while it is quiet."
 )
 
 
@@ -114,16 +115,16 @@ def show(run: Run) -> None:
                 repeats if modelled else "",
             ),
             (
-                "Acceptance rate α",
+                "Acceptance rate α" if tree is None else "Acceptance by level",
                 _share(stats.acceptance_rate) if tree is None else tree,
                 define("Acceptance rate α", "Not reached")
                 + (
                     ""
                     if tree is None
-                    else "\n\nHere the proposals were trees, whose rejected siblings would mix different things in "
-                    "one figure. This shows, guess by guess in a row, how often one was accepted where any was judged. "
-                    "A level where nothing was judged has no figure. The share of all guesses sent is another one: of "
-                    "a tree, one path at most is kept."
+                    else "\n\nHere the proposals were trees. At most one of several siblings can be accepted, so one "
+                    "rate for all would mislead. Each figure is of one level: of the rounds in which a guess of "
+                    "that level was judged, the share in which one was accepted. It is not the share of all guesses "
+                    "sent: of a tree, one path at most is kept."
                 ),
                 f"measured · {stats.accepted} of {judged} judged"
                 if tree is None

@@ -15,23 +15,23 @@ from specdec_core.analysis.held_up import held_up
 from specdec_core.record.trace import Trace
 
 HINT = (
-    "A round's time in plain rounds; ▼ marks the tokens it commits. A lane is faster where its bar ends before ▼. "
-    "Tokens lost to rejected guesses are no part of the bar: without them ▼ would be further right. The sentence above "
-    "names the loss without which the lane would gain most."
+    "The bar is a round's time, in rounds of plain decoding; ▼ is the number of tokens it commits. A lane is faster if "
+    "its bar ends left of ▼. Rejected guesses do not show in the bar: they keep ▼ from being further right. The "
+    "sentence above names the loss whose removal would help most."
 )
 LESS = " A negative part took less time than in the plain lane (times differ from pass to pass); it shortens the bar."
 INTERVAL = (
-    " The interval is that of the mean times of a round in both lanes, by how much the rounds differ within this one "
-    "run (1.96 standard errors); how far runs differ, only repeats show."
+    " The interval (1.96 standard errors) comes from how much round times vary within this run; how much runs vary, "
+    "only repeats show."
 )
 MEANS = {
     "one plain round": "The time of one round of plain decoding: a target pass over one token, and the work around it.",
     "drafting": "The time of making the guesses.",
-    "reading several tokens at once": "What the target's pass takes longer because it reads several tokens instead of "
+    "reading several tokens at once": "The extra time of the target's pass because it reads several tokens instead of "
     "one.",
-    "the pass with drafting alongside": "What the target's pass takes longer because it reads several tokens and "
+    "the pass with drafting alongside": "The extra time of the target's pass because it reads several tokens and "
     "the draft runs beside it.",
-    "time that the width does not explain": "What the target's passes took longer than passes of that width do.",
+    "time that the width does not explain": "How much longer the target's passes took than passes of that width do.",
     "other work": "Judging and committing: the time outside the models.",
 }
 WORTH = 0.05  # of a lane's time: what passes that were held up took is said from here on
@@ -62,7 +62,7 @@ def held_up_words(plain: Trace, lane: Trace) -> str:
     if not parts:
         return ""
     words = " and ".join(parts)
-    return f" {words[0].upper()}{words[1:]}: something else held the machine up. That counts in the speeds."
+    return f" {words[0].upper()}{words[1:]}: something else slowed the machine down. The speeds include this."
 
 
 def html(lanes: Sequence[Why]) -> str:

@@ -135,7 +135,7 @@ class Diagnosis:
             else f" (95 % interval {self.low:.2f} to {self.high:.2f}, by the scatter of the rounds)"
         )
         if beyond(self.speedup, self.tokens):
-            doubt += f", more than its {self.tokens:.2f} tokens a pass allow: timing noise"
+            doubt += f", above its {self.tokens:.2f} tokens per pass, so timing noise"
         repeats = (
             f" {'This flatters the lane: ' if self.flattered else ''}{self.repeats}." if self.repeats else ""
         )

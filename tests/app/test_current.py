@@ -184,7 +184,7 @@ def test_an_empty_penalty_is_the_usual_one_and_one_is_none(shelf: Shelf) -> None
     shelf.get(REAL)
     at = page(tokens="8")
     box = at.number_input(key="repetition_penalty")
-    assert box.value is None and box.placeholder == "1.2, the usual one here"
+    assert box.value is None and box.placeholder == "1.2, the default here"
     box.set_value(1.0).run()
     assert "repetition penalty of" not in said(at)
     assert finished(at).request.lanes[0].repetition_penalty == 1

@@ -111,7 +111,7 @@ def test_a_drawn_chain_is_one_also_where_every_q_is_1(page: Page, server: Server
         assert "What p and q share" in drawn["text"] and "fixed" not in drawn["text"]
         assert [each["q"] for each in drawn["rows"] if each["token"] == token] == [1]
     show_moment(page, judged[0][0], 0, 0)
-    assert "q is what the draft drew from" in page.locator(".odds").inner_text()
+    assert "q is what the proposer drew from" in page.locator(".odds").inner_text()
     for row in rounds[:3]:
         shown(page, server, trace, row.index + 1)
         titles = page.locator(".tree .chip:not(.ghost)").evaluate_all("all => all.map(each => each.title)")
@@ -185,7 +185,7 @@ A, R, U = "accepted", "rejected", "unreached"
 def test_lines_are_named_only_where_something_is_in_the_second(
     page: Page, server: Server, shape: tuple[list[int], list[str]]
 ) -> None:
-    """Catches: "It goes on in the line below" over the room that waits there for the target's own token."""
+    """Catches: "Continued on the next line" over the room that waits there for the target's own token."""
     page.set_viewport_size({"width": 390, "height": 844})
     opened(page, server, tree(*shape))
     left = [box["x"] for chip in page.locator(".tree .chip").all() if (box := chip.bounding_box())]

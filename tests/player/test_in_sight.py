@@ -110,7 +110,7 @@ def test_the_root_says_what_it_is(page: Page, server: Server, shape: str, width:
     opened(page, server, record)
     said = page.locator(".tree .note-is")
     expect(said).to_be_visible()
-    expect(said).to_have_text("last token of the text so far")
+    expect(said).to_have_text("root: the last token so far")
     assert page.evaluate(INSIDE, [".note-is", ".stem"]) == [True, True]
     assert said.evaluate("e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight + 1")
     box = said.bounding_box()
@@ -128,7 +128,7 @@ def test_lines_of_a_folded_tree_or_chain_are_explained(page: Page, server: Serve
     for parents in ([-1, 0, 1, 2], EAGLE[0]):
         opened(page, server, tree(parents, ["accepted", "accepted", "accepted", "unreached"]))
         expect(lines).to_be_visible()
-        expect(lines).to_have_text("It goes on in the line below.")
+        expect(lines).to_have_text("Continued on the next line.")
         assert page.evaluate(INSIDE, [".note-lines"]) == [True]
     page.set_viewport_size({"width": 1440, "height": 900})
     opened(page, server, tree(*EAGLE))

@@ -170,11 +170,11 @@ def test_rows_columns_positions_and_slots_are_those_of_the_pass(
         titles = page.locator(".slots-lane:not(.after) .slot[title]").evaluate_all(
             "all => all.map(one => one.title)"
         )
-        kept = {"kept": "its row is kept", "freed": "its row is dropped"}
+        kept = {"kept": ": kept", "freed": ": freed"}
         for at, (title, state) in enumerate(zip(titles, states, strict=True)):
             assert title.startswith(f"Slot {made.length + at}, ") and title.endswith(kept[state])
         said = page.locator(".slots-say")
-        expect(said).to_contain_text(f"Cache {row.cache_before} → {row.cache_after} rows.")
+        expect(said).to_contain_text(f"Cache length {row.cache_before} → {row.cache_after}.")
         committed = len(trace.header.prompt_ids) + sum(
             len(r.committed.token) for r in trace.rounds[: row.index + 1]
         )
@@ -249,7 +249,7 @@ def test_a_cut_text_leaves_its_last_token_without_a_row(page: Page, server: Serv
     server.files["/traces/spec.json"] = json.dumps(record)
     open_player(page, cursor={"round": 1, "node": None, "view": "mask"})
     assert page.evaluate(ARROWS) == [[0, 0], [1, 1]]
-    expect(page.locator(".slots-say")).to_contain_text("‘\u00a0w1’ (accepted) has no row yet")
+    expect(page.locator(".slots-say")).to_contain_text("‘\u00a0w1’ (accepted) has no slot yet")
     slots = page.locator(".slots-lane.after .slot")
     assert min(slots.evaluate_all("all => all.map(slot => slot.offsetWidth)")) > 4, (
         "a sliver of freed slots that are none"
@@ -267,8 +267,8 @@ def test_nothing_of_the_memory_is_shown_before_its_moment(page: Page, server: Se
         html = page.evaluate("() => shadow.querySelector('.mask').outerHTML")
         last = step == len(expected) - 1
         assert page.locator(".slots-arrows path").count() == (3 if last else 0)
-        assert page.get_by_text("kept rows", exact=True).is_visible() == last
-        assert ("OWN" in html) == last and ("Cache " in page.locator(".slots-say").inner_text()) == last
+        assert page.locator(".mask-lanes").get_by_text("kept", exact=True).is_visible() == last
+        assert ("OWN" in html) == last and ("Cache length" in page.locator(".slots-say").inner_text()) == last
         judged = {"accepted": step > 1, "rejected": step > 2}  # level by level, earlier siblings first
         for verdict, there in judged.items():
             assert (page.locator(f".mask-row.{verdict}").count() > 0) == there, (step, verdict)

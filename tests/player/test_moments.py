@@ -99,7 +99,7 @@ def test_the_transcript_says_each_event(page: Page) -> None:
     expect(said).to_have_attribute("aria-live", "polite")
     for sentence in (
         "Round 1: the draft guessed 3 tokens.",
-        "Round 1: the target has checked the draft in one pass.",
+        "Round 1: the target has read all 3 guesses in one pass.",
         "Round 1: ‘\u00a0The’ is accepted (1 of 3 judged).",
         "Round 1: ‘\u00a0quick’ is accepted (2 of 3 judged).",
         "Round 1: ‘\u00a0fox’ is rejected (3 of 3 judged).",
@@ -149,7 +149,7 @@ def test_what_was_drafted_and_what_the_target_read_are_told_apart(page: Page) ->
     ):
         if read := sum(verdict != "pruned" for verdict in kept.nodes.verdict):
             guesses = f"{read} guess{'es' if read > 1 else ''}"
-            assert f"sends {guesses} to the target" in row["moments"][0]
+            assert f"sent {guesses} to the target" in row["moments"][0]
             assert f"sent {guesses}; the target accepted" in row["moments"][-1]
     chain = page.evaluate(SENTENCES, [json.loads(recorded("draft-model").to_json()), []])
     assert "nothing was proposed, as only one token was left;" in chain[-1]["moments"][-1]

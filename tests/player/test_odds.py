@@ -206,7 +206,7 @@ def test_fixed_guesses_take_their_own_share_of_p(page: Page) -> None:
 FIXED = json.dumps({**json.loads(TREE), "draw": "likeliest"})
 CHANCE = re.compile(
     r"(?:=|(?=[<>])) *([<> ]*[\d.]+): how likely (?:one of them|it) is to be accepted\."
-    r"|(?:=|(?=[<>])) *([<> ]*[\d.]+): how likely (?:the first|a) proposal here is to be accepted\."
+    r"|(?:=|(?=[<>])) *([<> ]*[\d.]+): how likely (?:the first|a) guess here is to be accepted\."
     r"|1 − Π\(1 − threshold\) = ([<> ]*[\d.]+)\."
     r"|It is accepted with the probability of its threshold, ([<> ]*[\d.]+)\."
 )
@@ -573,7 +573,7 @@ def test_the_models_own_probabilities_are_not_said_to_decide_above_temperature_z
     own = BUTTON.format("/How sure the models were/")
     for _, drawn in list(_looked(page, trace, press=own))[:6]:
         assert drawn["tab"] == "How sure the models were"
-        assert "The rule compares the distributions of the other view." in drawn["text"]
+        assert "The rule compares the distributions in the other tab." in drawn["text"]
         assert "is accepted; where" not in drawn["text"]
     stage(page, recorded("draft-model", temperature=0.0))  # each kind of temperature has its own usual view
     stage(page, trace)
@@ -605,7 +605,7 @@ def test_a_later_fixed_guess_is_told_its_own_threshold_and_rest(page: Page) -> N
             rests += 1
         if node >= 0 and position.at < 0:
             show_moment(page, stop, 0, node)
-            expect(page.locator(".odds .compares")).to_contain_text("whatever the draft's own q")
+            expect(page.locator(".odds .compares")).to_contain_text("whatever the proposer's own q")
     assert later and rests
 
 
@@ -672,7 +672,7 @@ def test_a_penalty_that_changes_what_is_written_is_said(page: Page) -> None:
     assert any(moved)
     seen = look(page, [(stop, ALL, -1) for stop, _ in places], CHART)
     for other, drawn in zip(moved, seen, strict=True):
-        assert ("here after the penalty for repetition" in drawn["text"]) is other
+        assert ("here after the repetition penalty" in drawn["text"]) is other
         assert "At temperature 0 the target writes its most likely token" in drawn["text"]
 
 
@@ -693,9 +693,9 @@ def test_a_penalty_that_changes_what_is_accepted_is_said(page: Page) -> None:
         above = sum(value > row.nodes.model_p[node] for value in probs.values())
         other = said != 1 + above if mine in probs else said <= above  # the chart shows so many above it
         for drawn in (own, compared):
-            assert ("That is after the penalty for repetition" in drawn["text"]) is (first or other)
+            assert ("That is after the repetition penalty" in drawn["text"]) is (first or other)
         shown = "p and q" if position.model_q else "p"
-        assert (f"the chart shows {shown} before it" in own["text"]) is (first or other)
+        assert (f"the chart shows {shown} from before it" in own["text"]) is (first or other)
         assert "the chart shows" not in compared["text"]
         seen.add(first or other)
         ranks += other and not first
@@ -712,8 +712,8 @@ def test_before_the_target_has_run_q_is_said_to_be_without_the_penalty_if_it_is(
     (own,), (compared,) = look(page, [(3, 0, 0)], CHART), look(page, [(3, 0, 0)], CHART, JUDGED)
     for drawn in (own, compared):
         assert "The target has not run yet" in drawn["text"]
-    assert ("before the penalty for repetition" in own["text"]) is older
-    assert "before the penalty for repetition" not in compared["text"]
+    assert ("before the repetition penalty" in own["text"]) is older
+    assert "before the repetition penalty" not in compared["text"]
 
 
 def test_a_pruned_guess_is_not_described_as_judged(page: Page) -> None:

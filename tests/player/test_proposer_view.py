@@ -255,7 +255,7 @@ def test_work_drafted_ahead_is_drawn_to_scale_and_what_was_lost_is_hatched(page:
     ("proposer", "words"),
     [
         ("medusa", r"\d+ heads? .* From their lists \d+ guesses were sent to the target"),
-        ("eagle", r"the head wrote \d+ candidates"),
+        ("eagle", r"the head drafted \d+ candidates"),
         ("early-exit", r"first \d+ layers"),
         (
             "parallel-draft",

@@ -178,7 +178,7 @@ def test_a_speedup_above_the_tokens_per_pass_is_called_noise(page: Page, server:
     open_player(page)
     most = len(spec_trace().output.ids) / len(spec_trace().rounds)
     expect(page.locator(".speedup-words")).to_have_text(
-        f"the speed of Plain, more than its {most:.2f} tokens a pass allow: timing noise"
+        f"the speed of Plain, above its {most:.2f} tokens per pass, so timing noise"
     )
 
 
@@ -186,13 +186,13 @@ def test_a_selected_earlier_token_leaves_the_cursor_s_round_as_it_is(page: Page)
     """Catches: "committed" on the slider of a round that is only proposed, and guesses that vanish from the lane."""
     open_player(page, cursor={"round": 3, "node": None, "step": 1})
     where, drafted = page.locator(".where"), page.locator(".leads .draft .guess")
-    expect(where).to_have_text("Round 3 of 12: checked by the target")
+    expect(where).to_have_text("Round 3 of 12: read by the target")
     guesses = drafted.count()
     assert guesses
     for lane, named in ((".leads", False), (".lane:not(.leads)", True)):
         page.locator(f"{lane} .tok").first.click()
         expect(page.locator(".odds-title")).to_contain_text("The")
-        expect(where).to_have_text("Round 3 of 12: checked by the target")
+        expect(where).to_have_text("Round 3 of 12: read by the target")
         assert drafted.count() == guesses
         # the tree beside it shows the leading lane
         expect(page.locator(".odds-where")).to_be_visible(visible=named)
@@ -222,7 +222,7 @@ def test_keys(page: Page) -> None:
     page.locator(".player").focus()
     for key, expected in (
         ("ArrowRight", "Round 3 of 12: proposed"),
-        ("ArrowRight", "Round 3 of 12: checked by the target"),
+        ("ArrowRight", "Round 3 of 12: read by the target"),
         ("ArrowRight", "Round 3 of 12: 1 of 3 judged"),
         ("ArrowRight", "Round 3 of 12: 2 of 3 judged"),
         ("ArrowRight", "Round 3 of 12"),
@@ -916,9 +916,7 @@ def test_where_siblings_were_rejected_the_residual_is_not_that_of_one(page: Page
     record["rounds"][0]["positions"] = [{**position, "at": -1, "q": position["p"], "overlap": 0.6}]
     said = odds_text(page, server, record, -1)
     assert "After 3 rejections" in said and "took its share of p in turn" in said
-    assert (
-        "draws from max(0, p" not in said and "how likely the first proposal here is to be accepted" in said
-    )
+    assert "draws from max(0, p" not in said and "how likely the first guess here is to be accepted" in said
     chain = odds_text(page, server, json.loads(spec_trace().to_json()), 2)
     assert "max(0, p − q), scaled to sum to 1" in chain
 

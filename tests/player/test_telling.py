@@ -97,7 +97,7 @@ def test_of_several_guessing_lanes_the_fastest_opens(page: Page, lanes: list[Any
 
 
 def test_the_whole_run_s_figure_is_of_the_lane_that_is_named(page: Page, server: Server) -> None:
-    """Catches: "Measured speedup of D … 1.57× in all", where 1.57× is B's."""
+    """Catches: "Measured speedup of D … 1.57× overall", where 1.57× is B's."""
     server.files["/traces/third.json"] = spec_trace(spec_plans()[:9], ms=14.0).to_json()
     traces = [
         {"label": label, "url": f"/traces/{name}.json"}
@@ -113,7 +113,7 @@ def test_the_whole_run_s_figure_is_of_the_lane_that_is_named(page: Page, server:
         whole = page.locator(".speedup-whole").inner_text()
         page.keyboard.press("End")
         expect(page.locator(".speedup-whole")).to_be_hidden()
-        assert whole == f"{page.locator('.speedup-value').inner_text()} in all"
+        assert whole == f"{page.locator('.speedup-value').inner_text()} overall"
         page.keyboard.press("Home")  # no figure so far
         expect(page.locator(".speedup-whole")).to_have_text(whole)
         said.append(whole)
@@ -121,7 +121,7 @@ def test_the_whole_run_s_figure_is_of_the_lane_that_is_named(page: Page, server:
 
 
 def test_a_whole_run_that_no_guessing_explains_is_called_noise(page: Page, server: Server) -> None:
-    """Catches: “8.47× in all” of a lane with three tokens per pass, beside a lane that a busy machine slowed."""
+    """Catches: “8.47× overall” of a lane with three tokens per pass, beside a lane that a busy machine slowed."""
     server.files["/traces/third.json"] = spec_trace(spec_plans()[:9], ms=1.0).to_json()
     traces = [
         {"label": label, "url": f"/traces/{name}.json"} for label, name in (("A", "plain"), ("B", "third"))
@@ -129,6 +129,6 @@ def test_a_whole_run_that_no_guessing_explains_is_called_noise(page: Page, serve
     open_player(page, traces=traces, cursor={"round": None, "node": None, "lead": None}, autoplay=False)
     page.locator(".lane-lead").nth(1).click()
     page.keyboard.press("Home")
-    expect(page.locator(".speedup-whole")).to_contain_text("× in all: noise")
+    expect(page.locator(".speedup-whole")).to_contain_text("× overall: noise")
     said = page.locator(".speedup-whole").get_attribute("title") or ""
-    assert said.endswith("tokens a pass allow: timing noise")
+    assert said.endswith("tokens per pass, so timing noise")

@@ -160,7 +160,7 @@ def test_each_moment_shows_what_it_knows_and_no_more(page: Page, server: Server)
             1 for node in order[: max(0, step - 1)] if nodes["verdict"][node] == "accepted"
         )
     own = page.locator(".tree .chip.ghost")
-    expect(own).to_have_attribute("aria-label", "‘\u00a0OWN’, corrected by the target, after ‘\u00a0w2’")
+    expect(own).to_have_attribute("aria-label", "‘\u00a0OWN’, the target's correction, after ‘\u00a0w2’")
 
 
 @pytest.mark.parametrize(("likeliest", "first"), [(900, True), (500, False)])
@@ -236,7 +236,7 @@ def test_lines_are_as_wide_as_the_draft_was_sure_else_as_the_target_was(page: Pa
     lines = page.locator(".tree .edge:not(.corrected)")
     show(page, server, record, step=0)
     assert lines.evaluate_all(widths) == ["7.00", "3.00"]
-    expect(page.locator(".tree-legend")).to_contain_text("line width: draft's q")
+    expect(page.locator(".tree-legend")).to_contain_text("line width: proposer's q")
     nodes["model_q"], nodes["q"] = [None, None], [1.0, 1.0]
     show(page, server, record, step=0)
     assert lines.evaluate_all(widths) == [None, None]

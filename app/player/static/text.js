@@ -46,8 +46,8 @@ export const VERDICT = {
   pruned: "pruned before the check",
   cut: "left out, as the text ended before it",
   discarded: "discarded with the draft made ahead",
-  corrected: "corrected by the target",
-  bonus: "bonus token of the target",
+  corrected: "the target's correction",
+  bonus: "the target's bonus token",
   plain: "written by the target",
 };
 
@@ -56,9 +56,9 @@ export const LEGEND = [
   ["accepted", "accepted: proposed and kept"],
   ["rejected", "rejected: proposed and thrown away; below the token that took its place"],
   ["waiting", "waiting: not judged yet"],
-  ["unreached", "not reached: after a rejection, or another guess was accepted instead"],
-  ["corrected", "corrected: written by the target in place of a rejected guess"],
-  ["bonus", "bonus: added by the target after the last guess of an accepted path"],
+  ["unreached", "not reached: never judged, as it follows a rejected guess or a sibling was accepted"],
+  ["corrected", "correction: written by the target in place of a rejected guess"],
+  ["bonus", "bonus: the target's extra token, after a path of guesses that was accepted to its end"],
   ["pruned", "pruned: drafted, but its whole path was less likely than those that were checked"],
   ["discarded", "discarded: drafted ahead for an outcome that did not happen"],
   ["cut", "left out: the text ended before it"],
@@ -83,7 +83,7 @@ export const T = {
   tokens: (/** @type {number} */ n) => (n === 1 ? "token" : "tokens"),
   rate: "tokens/s",
   prompt: "Prompt",
-  proposals: "Proposals that were not kept",
+  proposals: "Guesses that were not kept",
   guesses: "Guesses of this round, not text yet",
   moreGuesses: (/** @type {number} */ n) => `${count(n, "more guess")} in the tree`,
   chip: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ round) => `${quote(text)}, ${verdict}, round ${round}`,
@@ -100,14 +100,14 @@ export const T = {
   times: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   faster: (/** @type {number} */ value, /** @type {string} */ label, /** @type {boolean} */ firm) =>
     value > 1.005 ? `the speed of ${label}${firm ? "" : ": not clearly faster"}` : value < 0.995 ? `the speed of ${label}: ${firm ? "" : "not clearly "}slower` : `as fast as ${label}`,
-  tooFast: (/** @type {string} */ words, /** @type {number} */ most) => `${words}, more than its ${most.toFixed(2)} tokens a pass allow: timing noise`,
+  tooFast: (/** @type {string} */ words, /** @type {number} */ most) => `${words}, above its ${most.toFixed(2)} tokens per pass, so timing noise`,
   against: (/** @type {string} */ label) => ` against ${label}`,
   bound: (/** @type {string} */ words) => `${words}; a bound, as its drafting is not on the clock`,
   notyet: (/** @type {number} */ least) => `shown after ${count(least, "token")} in each lane`,
   never: (/** @type {number} */ least) => `none: fewer than ${count(least, "token")} in a lane`,
   how: "What is this number?",
   definition:
-    "Tokens per second of this lane divided by tokens per second of plain decoding: “so far” up to the moment shown, “in all” over the whole run. Each lane has its own clock, "
+    "Tokens per second of this lane divided by tokens per second of plain decoding: “so far” up to the moment shown, “overall” over the whole run. Each lane has its own clock, "
     + "which runs only while that lane computes, up to its latest token; reading the prompt and writing down what is shown here are left out. "
     + "Early values vary a lot, because a few rounds say little: “not clearly”, or “unclear”, means that the scatter of the rounds' times alone could explain the difference.",
   random: (/** @type {number} */ temperature) =>
@@ -123,13 +123,13 @@ export const T = {
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
   opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
-    const seen = kept === null ? count(tokens, "token") : kept ? `${kept} kept, then a rejection` : "a rejection";
-    return `A telling round: ${seen}. End or the last button shows all.`;
+    const seen = kept === null ? `${count(tokens, "token")} from one pass` : kept ? `${kept} kept, then a rejection` : "a rejection";
+    return `A good example: ${seen}. End or the last button shows all.`;
   },
-  openedWhy: "Chosen from this run to begin with: of chains the most guesses kept before a rejection, otherwise the most tokens from one pass.",
+  openedWhy: "Where a replay opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass.",
   sameText: "same text",
   sameTextMeans: "All lanes wrote the same tokens.",
-  inAll: (/** @type {""|"noise"|"unclear"} */ doubt) => `in all${doubt && `: ${doubt}`}`,
+  inAll: (/** @type {""|"noise"|"unclear"} */ doubt) => `overall${doubt && `: ${doubt}`}`,
   unclear: "Not clearly faster or slower: the scatter of the rounds' times alone could explain the difference.",
   atEnd: "The end: every lane has finished",
   stoppedEnd: "The end: the run was stopped",
@@ -146,35 +146,35 @@ export const T = {
     "Playing stretches the lane's recorded clock: at 1×, drafting and checking an average round takes one second, and each "
     + "verdict is shown long enough to be seen. Up to 1× it goes step by step; faster, round by round.",
   phase: (/** @type {Moment} */ moment, /** @type {number} */ read) =>
-    ({ proposed: "proposed", verified: "checked by the target", judged: `${moment.judged.size} of ${read} judged`, committed: "committed" })[moment.phase],
+    ({ proposed: "proposed", verified: "read by the target", judged: `${moment.judged.size} of ${read} judged`, committed: "committed" })[moment.phase],
   help: "Keys and marks (?)",
   byKeys: "Space: play · ← →: step",
   close: "Close",
   keysTitle: "Keys",
   wordsTitle: "Figures",
   words: [
-    ["p", "how likely the target finds a token at its place; at temperature 0 as the model itself gives it (after a repetition penalty), else after temperature, penalties and cut-offs"],
-    ["q", "how likely the draft found it when it guessed it; likewise where it drew the guess, otherwise at temperature 1 (after a repetition penalty)"],
-    ["own q", "beside p, of a fixed guess above temperature 0: the draft's own probability, at temperature 1 and before cut-offs; the rule counts q as 1. “How sure the models were” shows the target's p likewise"],
+    ["p", "the target's probability of a token at its place: at temperature 0 the model's own (after a repetition penalty), otherwise after temperature, penalties and cut-offs"],
+    ["q", "the proposer's probability of its guess: the one it drew with, if it drew; otherwise its own, at temperature 1 (after a repetition penalty)"],
+    ["own q", "shown for a fixed guess above temperature 0: the proposer's own probability, at temperature 1 and before cut-offs; the rule counts q as 1. “How sure the models were” shows the target's p likewise"],
     ["γ", "how many tokens are guessed in a round"],
     ["fixed", "of a guess that was not drawn at random with its q: the proposer took its likeliest tokens, as EAGLE's trees do, or copied; the rule then counts its q as 1"],
     ["rows of the odds", "the chosen token first, then by the larger of p and q; at first the four likeliest of p and of q"],
-    ["a telling round", "where a run opens: of chains, the most guesses kept before a rejection; otherwise the most tokens from one pass"],
+    ["a good example", "where a run opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass"],
   ],
   signsTitle: "Signs in the text",
   signs: [
     ["␣ ⏎ ⇥", "a space (drawn where it would be overlooked, or is all that tells two tokens apart), a line break, a tab"],
     ["⟨0xF0⟩ ◌", "a byte, a part of a character"],
     ["∎", "the end of the text: the target's end token; as a guess and in the tree it has its name, such as <|im_end|>"],
-    ["✓", "stands at the last of several accepted guesses in a row; each has the blue line below"],
-    ["+1 +2", "so many further guesses: in the text, rejected for the place as well; in the round under way, elsewhere in its tree"],
+    ["✓", "marks the last of several accepted guesses in a row; each is underlined in blue"],
+    ["+1 +2", "that many more guesses: in the text, also rejected at this place; in the current round, elsewhere in its tree"],
     ["shaded", "the tokens of the round that is shown"],
     ["framed", "the token whose odds are shown"],
     ["ringed", "the token under the pointer, in every view; in the tree a dotted line shows the path to it"],
   ],
   marksTitle: "Marks",
   keys: [
-    ["→ ←", "next, previous step of a round: proposed, checked, judged, committed; also while nothing else uses these keys"],
+    ["→ ←", "next, previous step of a round: proposed, read, judged, committed; also while nothing else uses these keys"],
     ["↓ ↑", "next, previous round; only while the player has the focus, as they scroll the page"],
     [". ,", "next, previous token"],
     ["Space", "play, pause; on a button that has the focus, press it"],
@@ -205,13 +205,13 @@ export const T = {
   timeline: "The rounds of every lane on the recorded clocks: drafting striped, the target's pass blue, other work (judging, committing) grey. Rounds too short to be drawn apart follow each other without gaps. The slider and the keys below move through the same rounds.",
   aheadKept: "Drafted during the target's pass; none of it is recorded as thrown away.",
   aheadGone: "Drafted during the target's pass and thrown away: the verdict was different.",
-  gap: "a gap: the next round",
+  gap: "gap: next round",
   timelineKey: { draft: "draft", verify: "target pass", other: "other work", held: "held up by something else", ahead: "drafted during the pass", gone: "and thrown away" },
 
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,
   untimed: "its times are not in this record",
-  phasesAre: "draft: what the proposer took, even where it proposed nothing; other: judging and committing",
-  heldUp: "This pass of the target took much longer than this lane's passes usually do: another program had the processor, or the models had just been loaded. It counts in the speeds",
+  phasesAre: "draft: the proposer's time, even where it proposed nothing; other: judging and committing",
+  heldUp: "This pass of the target took much longer than this lane's passes usually do: another program was using the processor, or the models had just been loaded. The speeds include it",
   phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead, /** @type {number|null} */ usual) =>
     `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}target pass ${seconds(verify)}${usual === null ? "" : ` (usually ${seconds(usual)})`} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
 

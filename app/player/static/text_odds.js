@@ -23,7 +23,7 @@ function named(name, value, beside) {
  * @param {unknown} value
  */
 function thresholdAt(value) {
-  return typeof value === "number" ? `the threshold ${prob(value)}` : "its usual threshold";
+  return typeof value === "number" ? `the threshold ${prob(value)}` : "its default threshold";
 }
 
 /**
@@ -78,31 +78,31 @@ export const O = {
   sure: "How sure the models were",
   judge: "What was compared",
   used: "What was used", // where there was no guess to compare
-  sureMeans: (/** @type {boolean} */ penalised, /** @type {boolean} */ before) => `The models' own probabilities, at temperature 1${penalised ? `, ${before ? "before" : "after"} the penalty for repetition` : ""}`,
+  sureMeans: (/** @type {boolean} */ penalised, /** @type {boolean} */ before) => `The models' own probabilities, at temperature 1${penalised ? `, ${before ? "before" : "after"} the repetition penalty` : ""}`,
   judgeMeans: "What the rule saw: the probabilities after temperature, penalties and cut-offs",
   views: "Which probabilities",
   target: "target's p",
-  draft: "draft's q",
+  draft: "proposer's q",
   certain: "q, 1 for a fixed guess",
   token: "token",
   sharedBy: (/** @type {number} */ value) => `shared ${prob(value)}`,
   sharedAtMost: (/** @type {number} */ value) => `shared at most ${prob(value).replace("< ", "")}`,
   parts: {
-    strict: { shared: "in both: the chance of acceptance, whichever token the draft draws", over: "q above p: that of rejection", under: "p above q: the residual" },
+    strict: { shared: "in both: the chance of acceptance, whichever token the proposer draws", over: "q above p: that of rejection", under: "p above q: the residual" },
     loose: { shared: "in both", over: "q above p", under: "p above q" },
     fixed: { shared: "p of the guesses: one is accepted", over: "", under: "p of all others: none is" },
     held: { shared: "p of the guesses", over: "", under: "p of all other tokens" },
   },
   sums: { p: "p", q: "q" },
   guide: (/** @type {boolean} */ p, /** @type {boolean} */ q, /** @type {boolean} */ certain) => {
-    if (p && q) return `Each row is a token: the one looked at, then the others in the order of their larger probability. Solid line p: the target's; dashed line q: ${certain ? "1 for a fixed guess" : "the draft's"}.`;
-    return p ? "Each row is a token; its bar is the target's probability p." : "Each row is a token; its striped bar is the draft's probability q.";
+    if (p && q) return `Each row is a token: the selected one first, then the rest by the larger of p and q. Solid line p: the target's; dashed line q: ${certain ? "1 for a fixed guess" : "the proposer's"}.`;
+    return p ? "Each row is a token; its bar is the target's probability p." : "Each row is a token; its striped bar is the proposer's probability q.";
   },
   // What the rule compares, in one sentence.
-  before: "q is what the draft drew from. The target has not run yet, so there is no p.",
-  beforeGreedy: (/** @type {boolean} */ unpenalised) => `q is the draft's probability of each token${unpenalised ? ", before the penalty for repetition" : ""}. The target has not run yet, so there is no p.`,
+  before: "q is what the proposer drew from. The target has not run yet, so there is no p.",
+  beforeGreedy: (/** @type {boolean} */ unpenalised) => `q is the proposer's probability of each token${unpenalised ? ", before the repetition penalty" : ""}. The target has not run yet, so there is no p.`,
   beforeModelless: "The guess came without a model, so it has no q; the rule takes it for certain. The target has not run yet, so there is no p.",
-  beforeFixed: (/** @type {boolean} */ drafted) => `The guesses are fixed, not drawn at random: for the rule q is 1 on each${drafted ? ", whatever the draft's own q" : ""}. The target has not run yet, so there is no p.`,
+  beforeFixed: (/** @type {boolean} */ drafted) => `The guesses are fixed, not drawn at random: for the rule q is 1 on each${drafted ? ", whatever the proposer's own q" : ""}. The target has not run yet, so there is no p.`,
   // {shared}, {over}: the area that is meant, drawn after the word.
   compares: "What p and q share{shared} is accepted; where q is above p{over}, the guess may be rejected.",
   comparesFixed: (/** @type {number} */ n) => (n > 1
@@ -111,17 +111,17 @@ export const O = {
   comparesGreedy: (/** @type {string} */ guess, /** @type {number|null} */ rank) =>
     `At temperature 0 a guess is accepted only if it is the target's first choice${rank === null || rank === 1 ? "" : `; the target ranked ${guess} ${rank}${ordinal(rank)}`}.`,
   comparesPenalised: (/** @type {string} */ guess, /** @type {number|null} */ rank, /** @type {string} */ shown) =>
-    `${O.comparesGreedy(guess, rank)} That is after the penalty for repetition${O.beforeIt(shown)}.`,
-  without: (/** @type {string} */ other) => ` Without the penalty for repetition the target's first choice would be ${other}.`,
-  beforeIt: (/** @type {string} */ shown) => (shown ? `; the chart shows ${shown.length > 1 ? "p and q" : shown} before it, as recorded` : ""),
+    `${O.comparesGreedy(guess, rank)} That is after the repetition penalty${O.beforeIt(shown)}.`,
+  without: (/** @type {string} */ other) => ` Without the repetition penalty the target's first choice would be ${other}.`,
+  beforeIt: (/** @type {string} */ shown) => (shown ? `; the chart shows ${shown.length > 1 ? "p and q" : shown} from before it` : ""),
   comparesChain: "The rule judges the chain as a whole: it multiplies p/q along it, never above 1, and keeps the longest prefix whose last coin passes.",
   comparesElder: (/** @type {number|null} */ q, /** @type {boolean} */ sameQ, /** @type {number} */ waiting) =>
     `This guess is tried after ${waiting ? "its earlier siblings, if they are rejected" : "its earlier siblings were rejected"}, against what they leave of p. The areas are those of the first guess; `
     + (sameQ ? "this one was drawn from the same q." : `its own distribution is q without the earlier siblings, where it has ${q === null ? "a q of its own" : named("q", q)}.`),
   comparesOwn: "At temperature 0 this rule judges the models' own probabilities; the token after the path is still the most likely one.",
   comparesMatching: (/** @type {number} */ n) => (n > 1
-    ? "Token matching does not look at q: the proposals here are tried one after another, and each is accepted with its share of what is left of p."
-    : "Token matching does not look at q: a proposal is accepted with probability p."),
+    ? "Token matching does not look at q: the guesses here are tried one after another, and each is accepted with its share of what is left of p."
+    : "Token matching does not look at q: a guess is accepted with probability p."),
   comparesCriterion: {
     typical: "No coin decides: of the guesses whose p is above a threshold, the longest path is kept.",
     confidence: "No coin decides: guesses stay while a model is confident enough in them.",
@@ -136,8 +136,8 @@ export const O = {
   writes: "Nothing was proposed at this position: the target draws from p.",
   writesGreedy: "At temperature 0 the target writes its most likely token.",
   writesPenalised: (/** @type {string} */ shown) =>
-    `At temperature 0 the target writes its most likely token, here after the penalty for repetition${O.beforeIt(shown)}.`,
-  overlapIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `${named("Overlap Σ min(p, q)", value)}: how likely ${siblings > 1 ? "the first" : "a"} proposal here is to be accepted.`,
+    `At temperature 0 the target writes its most likely token, here after the repetition penalty${O.beforeIt(shown)}.`,
+  overlapIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `${named("Overlap Σ min(p, q)", value)}: how likely ${siblings > 1 ? "the first" : "a"} guess here is to be accepted.`,
   sharedIs: (/** @type {number} */ value) => `${named("Overlap Σ min(p, q)", value)}: how much the two distributions share.`,
   coveredIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `${named(`Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"}`, value)}: how likely ${siblings > 1 ? "one of them" : "it"} is to be accepted.`,
   heldIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `${named(`Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"}`, value)}: how much of p ${siblings > 1 ? "they cover" : "it covers"}.`,
@@ -146,10 +146,10 @@ export const O = {
     : `It is accepted with the probability of its threshold, ${prob(value)}.`),
   othersIs: "Σ min(p, q) was recorded over the whole vocabulary. What the tokens listed above leave of it is drawn as shared by “all others”.",
   atMost: "“<” and a faded bar: the record has only a bound for this probability, and that part may be shared or not.",
-  oneHot: (/** @type {boolean} */ guessed, /** @type {boolean} */ sure) => `At temperature 0 the rule sees p = 1 for the target's most likely token${guessed ? ", and q = 1 for a guess" : ""}.${sure ? " How sure the models were is in the other view." : ""}`,
-  modelsOnly: (/** @type {boolean} */ guessed, /** @type {boolean} */ penalised, /** @type {boolean} */ before) => `These are the models' own probabilities (temperature 1${penalised ? `, ${before ? "before" : "after"} the penalty for repetition` : ""}). ${guessed ? "The rule compares" : "The target chooses from"} the distributions of the other view.`,
-  judgedValues: "That is of the p and q that were compared, in the other view.",
-  modelless: "This proposal came without a model, so there is no q to show.",
+  oneHot: (/** @type {boolean} */ guessed, /** @type {boolean} */ sure) => `At temperature 0 the rule sees p = 1 for the target's most likely token${guessed ? ", and q = 1 for a guess" : ""}.${sure ? " How sure the models were is in the other tab." : ""}`,
+  modelsOnly: (/** @type {boolean} */ guessed, /** @type {boolean} */ penalised, /** @type {boolean} */ before) => `These are the models' own probabilities (temperature 1${penalised ? `, ${before ? "before" : "after"} the repetition penalty` : ""}). ${guessed ? "The rule compares" : "The target chooses from"} the distributions in the other tab.`,
+  judgedValues: "That is of the p and q that were compared, in the other tab.",
+  modelless: "This guess came without a model, so there is no q to show.",
   everything: "all others",
   everythingIs: "All tokens without a number of their own in that column, together.",
   /** @param {number} id */
@@ -228,5 +228,5 @@ export const O = {
   recorded: "What was recorded of it",
   nothing: "This record holds only the tokens, without probabilities. Run it again with full recording to see the odds.",
   sibling: "The distributions of this position were not recorded, because no token was committed here.",
-  facts: { p: "p, after penalties and temperature", q: "q, after penalties and temperature", model_p: "target's own p", model_q: "draft's own q", penalised_p: "target's own p, after penalties", penalised_q: "draft's own q, after penalties", rank: "rank for the target, after penalties", entropy: "how undecided the target was: entropy of its own p (nats)" },
+  facts: { p: "p, after penalties and temperature", q: "q, after penalties and temperature", model_p: "target's own p", model_q: "proposer's own q", penalised_p: "target's own p, after penalties", penalised_q: "proposer's own q, after penalties", rank: "rank for the target, after penalties", entropy: "how undecided the target was: entropy of its own p (nats)" },
 };

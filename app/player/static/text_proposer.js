@@ -10,7 +10,7 @@ const pieces = (texts) => texts.map((text) => `‘${text}’`).join(" ");
  * @param {boolean} shown whether there are any
  * @param {boolean} others whether some were not sent
  */
-const rest = (shown, others) => (shown ? ` Of the others, those that further guesses were made from are drawn as pruned, without these guesses; the rest are not drawn.` : others ? ` From none of the others further guesses were made, so they are not drawn.` : "");
+const rest = (shown, others) => (shown ? " Of the rest, only those that were expanded further are drawn, as pruned." : others ? " None of the rest was expanded further, so they are not drawn." : "");
 
 /** @param {number|null} found @param {number} nodes */
 const sent = (found, nodes) => (nodes === 0 ? "none was sent to the target." : found === nodes ? "all were sent to the target." : nodes === 1 ? "the most likely one was sent to the target." : `the ${nodes} on the most likely paths were sent to the target.`);
@@ -27,8 +27,8 @@ export const W = {
   },
   start: "Step forward to see what the proposer looked at.",
   medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => !nodes ? "The heads guessed nothing in this round." : `${heads === null ? "The heads" : count(heads, "head")} read the target's last state, each guessing one position further ahead. From their lists ${nodes === 1 ? "one guess was" : `${nodes} guesses were`} sent to the target.`,
-  eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => levels === null && !nodes ? "The head guessed nothing in this round." : `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest(shown, (found ?? 0) > nodes)}`,
-  mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => levels === null && !nodes ? "The modules guessed nothing in this round." : `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest(shown, (found ?? 0) > nodes)}`,
+  eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => levels === null && !nodes ? "The head guessed nothing in this round." : `${levels === null ? "The head" : `Over ${count(levels, "level")} the head`} drafted ${found === null ? "its candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest(shown, (found ?? 0) > nodes)}`,
+  mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => levels === null && !nodes ? "The modules guessed nothing in this round." : `${levels === null ? "The modules" : `Over ${count(levels, "level")} the modules`} drafted ${found === null ? "their candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest(shown, (found ?? 0) > nodes)}`,
   pathsBy: "Guesses by the product of q along their path",
   pathsUnsent: "Not sent to the target:",
   parallel: (/** @type {number|null} */ read, /** @type {number|null} */ masks, /** @type {number} */ nodes) => {

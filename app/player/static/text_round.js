@@ -11,7 +11,7 @@ import { wasRead } from "./slots.js";
 import { count, quote, seconds, T, VERDICT } from "./text.js";
 
 /** @type {Record<string, string|undefined>} */
-const WHO = { "draft-model": "the draft", you: "you" };
+const WHO = { "draft-model": "the draft", eagle: "the EAGLE head", eagle3: "the EAGLE-3 head", medusa: "the Medusa heads", mtp: "the MTP modules", you: "you" };
 
 /**
  * What happened at the cursor, in one sentence, and nothing of what comes after it.
@@ -28,17 +28,17 @@ export function sentenceAt(view) {
   const { drafted, read } = sizes(current);
   if (moment.phase === "proposed") {
     const sent = drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "is" : "are"} sent to the target`;
-    if (current.candidates !== null && read) return `${head}${whoIn(lane)} sends ${count(read, "guess")} to the target.${roomFor(lane, current)}`;
+    if (current.candidates !== null && read) return `${head}${whoIn(lane)} sent ${count(read, "guess")} to the target.${roomFor(lane, current)}`;
     return `${head}${whoIn(lane)} guessed ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.${roomFor(lane, current)}`;
   }
   if (moment.phase === "verified") {
-    return `${head}${read ? "the target has checked the draft in one pass" : `${drafted ? "" : "nothing was proposed; "}the target made one pass`}.`;
+    return `${head}${read ? `the target has read ${read === 1 ? "the guess" : `all ${read} guesses`} in one pass` : `${drafted ? "" : "nothing was proposed; "}the target made one pass`}.`;
   }
   const fallen = current.proposals.filter((item) => moment.judged.has(item.node));
   const judged = current.proposals[moment.node ?? -1];
   if (lane.judging === "longest") {
     const kept = fallen.filter((item) => item.verdict === "accepted").length;
-    return `${head}the draft is judged as a whole; ${kept ? `the first ${count(kept, "token")} ${kept === 1 ? "is" : "are"} accepted` : "nothing is accepted"}.`;
+    return `${head}the guesses are judged as a whole; ${kept ? `the first ${count(kept, "token")} ${kept === 1 ? "is" : "are"} accepted` : "nothing is accepted"}.`;
   }
   const out = current.proposals.some((item) => item.verdict === "waiting") ? 0 : read - fallen.length;
   return `${head}${quote(judged.text)} is ${VERDICT[judged.verdict]} (${fallen.length} of ${read} judged${out ? `, ${out} not reached` : ""}).`;

@@ -31,30 +31,30 @@ export const W = {
     const now = {
       proposed: "Nothing is judged yet.",
       verified: "The target has read all of them in one pass; now they are judged.",
-      judged: "✓\u00a0is kept; ✗\u00a0is dropped, and ·\u00a0is not reached any more; ○\u00a0waits.",
+      judged: "✓\u00a0accepted; ✗\u00a0rejected; ·\u00a0not reached; ○\u00a0waiting.",
       committed: "Guesses marked\u00a0✓ are now text; the target's own token, if it wrote one, follows them.",
     };
     return layout + now[phase];
   },
-  rootMark: "last token",
-  rootIs: "last token of the text so far",
-  inLines: "It goes on in the line below.",
+  rootMark: "root",
+  rootIs: "root: the last token so far",
+  inLines: "Continued on the next line.",
   node: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ depth, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (/** @type {string} */ text, /** @type {string} */ source, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${source}, after ${parent}${facts ? `; ${facts}` : ""}`,
-  ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice, given the tokens to its left" : `rank ${rank} for the target here`),
+  ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice, given the tokens to its left" : `ranked no. ${rank} by the target here`),
   widthBy: {
-    q: "line width: draft's q",
+    q: "line width: proposer's q",
     p: "line width: target's p (no q here)",
     none: "lines of one width, as no probability is known yet",
     live: "lines of one width: probabilities come when the run has ended",
   },
-  bars: (/** @type {boolean} */ p, /** @type {boolean} */ q) => `bars: ${[p && "target's p", q && "draft's q, striped"].filter(Boolean).join("; ")}`,
+  bars: (/** @type {boolean} */ p, /** @type {boolean} */ q) => `bars: ${[p && "target's p", q && "proposer's q, striped"].filter(Boolean).join("; ")}`,
   onPath: "accepted path",
   firstChoice: "target's first choice",
   foldPruned: (/** @type {number} */ n) => `Hide ${count(n, "pruned guess")}`,
   notDrawn: (/** @type {number} */ n) => `${count(n, "more guess")} not drawn: the tree is too large for a picture.`,
   qIs: (/** @type {string} */ q, /** @type {boolean} */ own) => `${own ? "own q" : "q"} ${q}`, // the rule's q is 1 where the guess was fixed
-  ownQ: "own q: how likely the draft itself found it, at temperature 1 and before cut-offs. The guess was not drawn with it, so the rule counts its q as 1. p is after temperature and penalties; “How sure the models were” shows the p from before them.",
+  ownQ: "own q: the proposer's own probability, at temperature 1 and before cut-offs. The guess was not drawn with it, so the rule counts its q as 1. p is after temperature and penalties; “How sure the models were” shows the p from before them.",
   zoom: "Size",
   zoomOut: "Smaller (− in the tree)",
   zoomIn: "Larger (+ in the tree)",
@@ -74,17 +74,17 @@ export const W = {
   },
   maskName: (/** @type {number} */ rows) => `Attention mask of ${count(rows, "row")}. Up and down go through the rows.`,
   maskHeads: ["token", "position", "slot"],
-  maskHeadsAre: ["the tokens of this pass", "the token's place in the text, counted from 0; rivals for one place share it", "its row of the KV cache"],
+  maskHeadsAre: ["the tokens of this pass", "the token's place in the text, counted from 0; guesses for the same place share it", "its slot in the KV cache"],
   maskPrefix: (/** @type {number} */ n) => `${n} before`,
   maskSees: (/** @type {string} */ text, /** @type {number|null} */ prefix, /** @type {string|null} */ others, /** @type {number|null} */ position, /** @type {number} */ slot) =>
-    `${text} sees ${prefix === null ? "the whole text before the root" : `all ${count(prefix, "row")} before the root`}`
-    + `${others === null ? " and itself" : `, ${others}, and itself`}; nothing else in the pass exists for it.`
+    `${text} sees ${prefix === null ? "the whole text before the root" : `all ${count(prefix, "token")} before the root`}`
+    + `${others === null ? " and itself" : `, ${others}, and itself`}; it sees nothing else in the pass.`
     + `${position === null ? "" : ` Position ${position}, KV slot ${slot}.`}`,
   maskRow: (/** @type {string} */ text, /** @type {number|null} */ position, /** @type {number|null} */ slot, /** @type {number} */ ancestors) =>
     `${text}${position === null ? "" : `, position ${position}, slot ${slot}`}, sees the prefix and ${count(ancestors, "row")} of the pass`,
   maskMore: (/** @type {number} */ n) => `${count(n, "more row")} of the pass not drawn.`,
   maskLoose: (/** @type {number} */ n) => `The pass included ${count(n, "extra token")}; the record does not name them.`,
-  maskLegend: { prefix: "the committed text, its columns drawn as one", sees: "sees", self: "itself", verdicts: "of an accepted, rejected, unreached guess; itself in full colour", reserved: "slot reserved", written: "slot written", kept: "row kept", freed: "row freed", free: "slots free again", rider: "~ extra token, not a proposal" },
+  maskLegend: { prefix: "the committed text, its columns drawn as one", sees: "sees", self: "itself", verdicts: "same, for an accepted, rejected, not reached guess; full colour: itself", reserved: "slot reserved", written: "slot written", kept: "slot kept", freed: "slot freed", free: "slots free again", rider: "~ extra token, not a proposal" },
   maskDistance: "This model has no position ids: the mask corrects its learned distance bias, and positions count as shown.",
   rider: "extra token",
   theRoot: (/** @type {string} */ text) => `the root ${text}`,
@@ -92,20 +92,20 @@ export const W = {
   moreRows: (/** @type {number} */ n) => count(n, "more row"),
   slotsTitle: "KV cache",
   slotsBefore: "in the pass",
-  slotsMove: "kept rows",
+  slotsMove: "kept",
   slotsAfter: "after the commit",
   slotOf: (/** @type {number|null} */ slot, /** @type {string} */ text, /** @type {"reserved"|"written"|"kept"|"freed"} */ state) =>
-    `${slot === null ? "" : `Slot ${slot}, `}${text}: ${{ reserved: "reserved, not written yet", written: "its row is written", kept: "its row is kept", freed: "its row is dropped" }[state]}`,
+    `${slot === null ? "" : `Slot ${slot}, `}${text}: ${{ reserved: "reserved, not written yet", written: "written", kept: "kept", freed: "freed" }[state]}`,
   freeSlot: "free again: the next pass writes here",
-  pendingSlot: (/** @type {string} */ text) => `${text}, the newest token: it has no row yet, the next pass writes it.`,
-  slotsFrom: "What was recorded is the cache's length; rows and slots follow from it.",
+  pendingSlot: (/** @type {string} */ text) => `${text}, the newest token: it has no slot yet; the next pass writes it here.`,
+  slotsFrom: "Only the cache's length is recorded; the slots are derived from it.",
   kvUnknown: "The record of this run has no cache lengths yet.",
-  kvReserved: (/** @type {number} */ before, /** @type {number} */ width) => `${before} rows are kept. ${slots(before, width)} reserved for the pass; nothing is written there yet.`,
-  kvWritten: (/** @type {number} */ before, /** @type {number} */ width) => `The pass has written ${count(width, "row")}, ${slots(before, width, "")}; the verdicts decide which stay.`,
+  kvReserved: (/** @type {number} */ before, /** @type {number} */ width) => `The cache holds ${count(before, "token")}. ${slots(before, width)} reserved for the pass, not written yet.`,
+  kvWritten: (/** @type {number} */ before, /** @type {number} */ width) => `The pass has written ${slots(before, width, "")}; the verdicts decide which are kept.`,
   kvKept: (/** @type {number} */ before, /** @type {number} */ after, /** @type {number} */ width, /** @type {number[]} */ kept, /** @type {boolean} */ moved, /** @type {string} */ pending, /** @type {string} */ source, /** @type {boolean} */ ends) =>
-    `${kept.length} of ${count(width, "row")} ${kept.length === 1 ? "stays" : "stay"}: ${kept.length > 12 ? "the path" : `slot${kept.length > 1 ? "s" : ""} ${kept.join(", ")}`}`
-    + `${moved ? `, compacted to ${before}–${after - 1}` : `, already in place`}. Cache ${before} → ${after} rows. `
-    + `${pending} (${source}) has no row${ends ? ", hence the “?”, and needs none: the text ends with it" : ` yet, hence the “?”: it is the next root, written to slot ${after} by the next pass`}. So there is one row fewer than committed tokens, prompt included: ${after} = ${after + 1} − 1.`,
+    `${kept.length} of ${count(width, "slot")} kept: ${kept.length > 12 ? "the path" : kept.join(", ")}`
+    + `${moved ? `, compacted to ${before}–${after - 1}` : `, already in place`}. Cache length ${before} → ${after}. `
+    + `${pending} (${source}) has no slot${ends ? ", hence the “?”, and needs none: the text ends with it" : ` yet, hence the “?”: it is the next root, and the next pass writes it to slot ${after}`}. So the cache is one shorter than the committed text, prompt included: ${after} = ${after + 1} − 1.`,
   kvOdd: (/** @type {number} */ before, /** @type {number|null} */ after, /** @type {number} */ kept, /** @type {number|null} */ committed) =>
-    `The record contradicts itself: the cache went from ${before} to ${after ?? "nothing"} rows, its verdicts keep ${kept}${committed === null ? "" : `, and ${committed} tokens need ${committed - 1}`}.`,
+    `The record contradicts itself: the cache went from ${before} to ${after ?? "nothing"} tokens, its verdicts keep ${kept}${committed === null ? "" : `, and ${committed} tokens need ${committed - 1}`}.`,
 };
