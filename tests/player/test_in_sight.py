@@ -110,7 +110,7 @@ def test_the_root_says_what_it_is(page: Page, server: Server, shape: str, width:
     opened(page, server, record)
     said = page.locator(".tree .note-is")
     expect(said).to_be_visible()
-    expect(said).to_have_text("root: the last token so far")
+    expect(said).to_have_text("root: last token so far")
     assert page.evaluate(INSIDE, [".note-is", ".stem"]) == [True, True]
     assert said.evaluate("e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight + 1")
     box = said.bounding_box()

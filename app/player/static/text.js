@@ -123,8 +123,8 @@ export const T = {
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
   opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
-    const seen = kept === null ? `${count(tokens, "token")} from one pass` : kept ? `${kept} kept, then a rejection` : "a rejection";
-    return `A good example: ${seen}. End or the last button shows all.`;
+    const seen = kept === null ? `${count(tokens, "token")} at once` : kept ? `${kept} kept, then a rejection` : "a rejection";
+    return `A good example: ${seen}. The last button shows all.`;
   },
   openedWhy: "Where a replay opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass.",
   sameText: "same text",

@@ -37,7 +37,7 @@ export const W = {
     return layout + now[phase];
   },
   rootMark: "root",
-  rootIs: "root: the last token so far",
+  rootIs: "root: last token so far",
   inLines: "Continued on the next line.",
   node: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ depth, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (/** @type {string} */ text, /** @type {string} */ source, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${source}, after ${parent}${facts ? `; ${facts}` : ""}`,
