@@ -144,7 +144,7 @@ def test_a_run_opens_at_a_place_of_its_own_and_a_reload_where_the_keys_have_led(
     address = str(page.evaluate("location.href"))
     assert "run=" in address and "round=" not in address
     expect(page.locator(".pace")).to_contain_text(
-        "End or the last button shows all"
+        "The last button shows all"
     )  # not where the demo was
     page.locator(".player").focus()
     page.keyboard.press("Home")
