@@ -123,8 +123,8 @@ def show(run: Run) -> None:
                     if tree is None
                     else "\n\nHere the proposals were trees. At most one of several siblings can be accepted, so one "
                     "rate for all would mislead. Each figure is of one level: of the rounds in which a guess of "
-                    "that level was judged, the share in which one was accepted. It is not the share of all guesses "
-                    "sent: of a tree, one path at most is kept."
+                    "that level was judged, the share in which one was accepted. Where the tree ends, no further "
+                    "level is judged. It is not the share of all guesses sent: of a tree, one path at most is kept."
                 ),
                 f"measured · {stats.accepted} of {judged} judged"
                 if tree is None

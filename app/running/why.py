@@ -16,8 +16,8 @@ from specdec_core.record.trace import Trace
 
 HINT = (
     "The bar is a round's time, in rounds of plain decoding; ▼ is the number of tokens it commits. A lane is faster if "
-    "its bar ends left of ▼. Rejected guesses do not show in the bar: they keep ▼ from being further right. The "
-    "sentence above names the loss whose removal would help most."
+    "its bar ends left of ▼. Rejected guesses have no part of their own in the bar: without rejections ▼ would be "
+    "further right. The sentence above names the loss whose removal would help most."
 )
 LESS = " A negative part took less time than in the plain lane (times differ from pass to pass); it shortens the bar."
 INTERVAL = (
@@ -31,6 +31,8 @@ MEANS = {
     "one.",
     "the pass with drafting alongside": "The extra time of the target's pass because it reads several tokens and "
     "the draft runs beside it.",
+    "held up by something else": "What passes of this lane that took at least three times as long as usual took beyond "
+    "the usual: another program was using the processor, or the models had just been loaded.",
     "time that the width does not explain": "How much longer the target's passes took than passes of that width do.",
     "other work": "Judging and committing: the time outside the models.",
 }
@@ -49,9 +51,10 @@ class Why:
 
 def held_up_words(plain: Trace, lane: Trace) -> str:
     """A sentence on either lane's passes that something else held up, after a space; empty where they hardly matter."""
-    parts = []
+    parts, seconds = [], []
     for name, trace in (("this lane's", lane), ("plain decoding's", plain)):
         lost = held_up(trace)
+        seconds.append(_seconds(trace) - sum(lost.values()))
         if sum(lost.values()) < WORTH * trace.stats.decode_s or not lost:
             continue
         one, time = len(lost) == 1, f"{1e3 * sum(lost.values()):.0f} ms"
@@ -62,7 +65,17 @@ def held_up_words(plain: Trace, lane: Trace) -> str:
     if not parts:
         return ""
     words = " and ".join(parts)
-    return f" {words[0].upper()}{words[1:]}: something else slowed the machine down. The speeds include this."
+    own, base = seconds
+    without = lane.stats.tokens / own / (plain.stats.tokens / base)
+    return (
+        f" {words[0].upper()}{words[1:]}: something else slowed the machine down. The speedup includes this; "
+        f"without it, it would be about {without:.2f}×."
+    )
+
+
+def _seconds(trace: Trace) -> float:
+    """What the rounds took together."""
+    return sum(row.draft_s + row.verify_s + row.judge_s + row.commit_s for row in trace.rounds)
 
 
 def html(lanes: Sequence[Why]) -> str:
@@ -101,7 +114,7 @@ def _bar(found: Diagnosis, most: float) -> str:
         for (name, _), length in zip(found.segments, _lengths(found), strict=True)
     )
     named = "".join(
-        f'<li title="{escape(MEANS.get(name, ""))}"><i class="{_kind(name)}"></i>'
+        f'<li tabindex="0" data-means="{escape(MEANS.get(name, ""))}"><i class="{_kind(name)}"></i>'
         f"{escape(name)} {_number(value, at)}</li>"
         for at, ((name, _), value) in enumerate(zip(found.segments, found.hundredths, strict=True))
     )
@@ -113,7 +126,7 @@ def _bar(found: Diagnosis, most: float) -> str:
 
 def _kind(name: str) -> str:
     """The class of a segment; drafting, passes and other work look as on the player's time axis."""
-    kinds = {"one plain round": "s0", "drafting": "s1", "other work": "s4"}
+    kinds = {"one plain round": "s0", "drafting": "s1", "other work": "s4", "held up by something else": "s5"}
     return kinds.get(name, "s3" if name.startswith("time ") else "s2")
 
 
@@ -137,10 +150,16 @@ color-mix(in srgb,var(--draft) 40%,transparent) 2px 4px)}
 .sd-why .s2{background:repeating-linear-gradient(90deg,color-mix(in srgb,var(--target) 62%,var(--page)) 0 3px,
 color-mix(in srgb,var(--target) 30%,var(--page)) 3px 6px)}
 .sd-why .s3{background:var(--muted)}
+.sd-why .s5{background:repeating-linear-gradient(45deg,var(--page) 0 2px,
+color-mix(in srgb,var(--target) 62%,var(--page)) 2px 7px)}
 .sd-why .s4{background:color-mix(in srgb,var(--text) 22%,var(--page))}
 .sd-why ul{display:flex;flex-wrap:wrap;gap:.15rem 1rem;list-style:none;margin:.35rem 0 0;padding:0;font-size:.875rem;
 font-variant-numeric:tabular-nums}
 .sd-why li{display:flex;align-items:center;gap:.35rem;margin:0;padding:0;font-size:inherit}
+.sd-why li[data-means]{position:relative;cursor:help}
+.sd-why li[data-means]:is(:hover,:focus)::after{content:attr(data-means);position:absolute;z-index:2;
+inset:calc(100% + .3rem) auto auto 0;width:max-content;max-width:min(20rem,70vw);padding:.4rem .6rem;
+border:1px solid var(--border);border-radius:.5rem;background:var(--page);font-size:.8125rem;line-height:1.45}
 .sd-why li i{width:.75rem;height:.75rem;border-radius:2px}
 .sd-why-hint{font-size:.875rem;color:var(--muted);margin:.25rem 0 0}
 """

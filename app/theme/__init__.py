@@ -65,7 +65,11 @@ def _parts(colour: str) -> list[int]:
 
 
 # the parts of a round's time, named as in the player
-PARTS = {"draft": (ORANGE, "/"), "target pass": (BLUE, ""), "other work": (GREY, "-")}
+PARTS = {
+    "draft": (ORANGE, "-"),
+    "target pass": (BLUE, ""),
+    "other work": (GREY, "."),
+}  # draft as in the player
 
 
 class Look(NamedTuple):

@@ -2,7 +2,8 @@
 
 With t the time of a plain round (one token), a lane's round takes 1 + D + W + O of it: one plain pass, D for drafting,
 W for the pass being wider than a plain one, O for judging and committing beyond what plain decoding needs for that. It
-commits τ tokens, so the measured speedup is exactly τ / (1 + D + W + O). Of what keeps τ low, L tokens per round were
+commits τ tokens, so the measured speedup is exactly τ / (1 + D + W + O). Passes that something else held up (`held_up`)
+are part of W and named apart from it. Of what keeps τ low, L tokens per round were
 lost to rejected guesses, U to guesses never made. The main loss is the one without which the lane would be fastest:
 with L or U more tokens, or in a time shorter by D, W or O. Guesses beyond the end of the text do not count as rejected.
 
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 from typing import Literal
 
+from specdec_core.analysis.held_up import held_up
 from specdec_core.errors import SettingsError
 from specdec_core.lengths import FixedLength
 from specdec_core.proposers import proposer_class
@@ -28,7 +30,9 @@ from specdec_core.settings import Settings
 from specdec_core.sweep.totals import LEAST_TOKENS, NORMAL_95, beyond
 from specdec_core.theory import Curve, pass_time
 
-Cause = Literal["acceptance", "few guesses", "drafting", "width", "overhead", "unexplained", "nothing"]
+Cause = Literal[
+    "acceptance", "few guesses", "drafting", "width", "overhead", "held up", "unexplained", "nothing"
+]
 LASTING = 1.5  # times the error of single rounds: chance alone brings blocks there about once in twenty
 LEAST_LOSS = 0.005  # tokens or plain rounds: smaller ones would show as 0.00
 
@@ -49,7 +53,8 @@ class Diagnosis:
             this lane's α, or all of them where none was ever judged; 0 where the number is the proposer's or the
             policy's choice.
         drafting, width, overhead: D, W and O.
-        unexplained: the part of the wider pass that a given width curve does not explain; 0 without one.
+        held: the part of the wider pass for which something else held passes of this lane up.
+        unexplained: the part of it that a given width curve does not explain either; 0 without one.
         beside: whether drafting ran beside the target's pass, so that W includes what the two cost each other.
         repeats: how much of the text repeats, in words (`loops.Loops.remark`); empty where nothing does.
     """
@@ -66,6 +71,7 @@ class Diagnosis:
     drafting: float
     width: float
     overhead: float
+    held: float = 0.0
     unexplained: float = 0.0
     beside: bool = False
     repeats: str = ""
@@ -73,8 +79,8 @@ class Diagnosis:
 
     @property
     def cost(self) -> float:
-        """How many plain rounds one round takes: 1 + D + W + O, W in its two parts."""
-        return 1.0 + self.drafting + self.width + self.overhead + self.unexplained
+        """How many plain rounds one round takes: 1 + D + W + O, W in its parts."""
+        return 1.0 + self.drafting + self.width + self.overhead + self.held + self.unexplained
 
     @property
     def cause(self) -> Cause:
@@ -84,6 +90,7 @@ class Diagnosis:
             "drafting": self.drafting,
             "width": self.width,
             "overhead": self.overhead,
+            "held up": self.held,
             "unexplained": self.unexplained,
         }
         losses = tokens | rounds
@@ -97,10 +104,13 @@ class Diagnosis:
     @property
     def segments(self) -> list[tuple[str, float]]:
         """A round's time in plain rounds as what it consists of; the values add up to `cost`."""
-        named = [("one plain round", 1.0), ("drafting", self.drafting), (self._pass, self.width)]
+        names = self._names
+        named = [("one plain round", 1.0), (names["drafting"], self.drafting), (names["width"], self.width)]
+        if self.held >= LEAST_LOSS:
+            named.append((names["held up"], self.held))
         if abs(self.unexplained) >= LEAST_LOSS:
-            named.append(("time that the width does not explain", self.unexplained))
-        return [*named, ("other work", self.overhead)]
+            named.append((names["unexplained"], self.unexplained))
+        return [*named, (names["overhead"], self.overhead)]
 
     @property
     def hundredths(self) -> list[float]:
@@ -149,6 +159,17 @@ class Diagnosis:
         return f"Not clearly {'faster' if self.speedup > 1.0 else 'slower'} than plain"
 
     @property
+    def _names(self) -> dict[Cause, str]:
+        """What the parts of a round's time are called in `segments`."""
+        return {
+            "drafting": "drafting",
+            "width": self._pass,
+            "held up": "held up by something else",
+            "unexplained": "time that the width does not explain",
+            "overhead": "other work",
+        }
+
+    @property
     def _pass(self) -> str:
         return "the pass with drafting alongside" if self.beside else "reading several tokens at once"
 
@@ -161,14 +182,16 @@ class Diagnosis:
         if rate is None:
             longest = f"the longest path guessed had {self.guessed:.2f} tokens"
         missing = "" if rate is None else f" at α = {rate:.0%}"
-        drafting, width, *unexplained, overhead = self.hundredths[1:]
+        shown = dict(zip((name for name, _ in self.segments), self.hundredths, strict=True))
+        named = {cause: f"{shown.get(name, 0.0):.2f} of a plain round" for cause, name in self._names.items()}
         words = {
             "acceptance": f"rejected guesses{right}: {longest} a round, and {self.accepted:.2f} were accepted",
             "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",
-            "drafting": f"drafting, {drafting:.2f} of a plain round",
-            "width": f"{self._pass}, {width:.2f} of a plain round",
-            "overhead": f"the work around the models, {overhead:.2f} of a plain round",
-            "unexplained": f"passes slower than their width explains, {sum(unexplained):.2f} of a plain round",
+            "drafting": f"drafting, {named['drafting']}",
+            "width": f"{self._pass}, {named['width']}",
+            "overhead": f"the work around the models, {named['overhead']}",
+            "held up": f"something else that held passes up, {named['held up']}",
+            "unexplained": f"passes slower than their width explains, {named['unexplained']}",
         }[self.cause]
         return f"Most was lost to {words}"
 
@@ -200,7 +223,8 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
         return None
     rounds, unit = len(lane.rounds), base.decode_s / base.target_passes
     plain_verify = base.verify_s / base.target_passes
-    wider = width = (stats.verify_s / rounds - plain_verify) / unit
+    held = sum(held_up(lane).values()) / rounds / unit
+    wider = width = (stats.verify_s / rounds - plain_verify) / unit - held
     if curve is not None:
         ratio = sum(pass_time(curve, row.width) for row in lane.rounds) / rounds / pass_time(curve, 1)
         width = (ratio - 1.0) * plain_verify / unit
@@ -220,6 +244,7 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
         drafting=stats.draft_s / rounds / unit,
         width=width,
         overhead=(stats.other_s / rounds - (base.other_s + base.draft_s) / base.target_passes) / unit,
+        held=held,
         unexplained=wider - width,
         beside=any(row.ahead_passes for row in lane.rounds),
         repeats=loops.remark,

@@ -184,7 +184,7 @@ def test_a_bar_of_the_round_is_as_long_as_its_cost(traces: list[Trace]) -> None:
     markup; a bar that noise below zero leaves too long, so that a fast lane looks slow."""
     found = why(traces[0], traces[1])
     assert found is not None
-    lane = replace(found, drafting=0.6, width=0.2, overhead=-0.1, unexplained=0.0, tokens=3.4)
+    lane = replace(found, drafting=0.6, width=0.2, overhead=-0.1, held=0.0, unexplained=0.0, tokens=3.4)
     shown = html([Why(1, "<img src=x>", lane), Why(2, "Too few.", None)])
     assert "<img" not in shown and "&lt;img src=x&gt;" in shown
     widths = [float(width) for width in re.findall(r"width:([\d.]+)%", shown)]

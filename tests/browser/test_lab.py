@@ -143,9 +143,7 @@ def test_a_run_opens_at_a_place_of_its_own_and_a_reload_where_the_keys_have_led(
     page.wait_for_timeout(1_000)
     address = str(page.evaluate("location.href"))
     assert "run=" in address and "round=" not in address
-    expect(page.locator(".pace")).to_contain_text(
-        "The last button shows all"
-    )  # not where the demo was
+    expect(page.locator(".pace")).to_contain_text("Go to the end to see all")  # not where the demo was
     page.locator(".player").focus()
     page.keyboard.press("Home")
     for _ in range(3):

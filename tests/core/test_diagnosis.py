@@ -248,6 +248,21 @@ def test_a_faster_lane_is_called_so_with_what_holds_it_back() -> None:
     assert found.sentence.startswith("Faster, ") and "Most was lost to drafting" in found.sentence
 
 
+def test_what_held_passes_up_is_not_called_the_cost_of_reading_several_tokens() -> None:
+    """Catches: another program's time under the name of the wider pass, and the sentence that then blames the pass."""
+    lane = timed(record(), 1.0, 12.0, 1.0)
+    quiet = why(plain(), lane)
+    lane.rounds[2].verify_s += 0.4
+    lane.stats = replace(lane.stats, verify_s=lane.stats.verify_s + 0.4)
+    found = why(plain(), lane)
+    assert quiet is not None and found is not None
+    assert found.width == pytest.approx(quiet.width) and quiet.held == 0.0
+    assert found.held == pytest.approx(0.4 / len(lane.rounds) / (10 * MS))
+    assert found.cause == "held up" and "something else that held passes up, " in found.short
+    assert found.tokens / found.cost == pytest.approx(found.speedup)
+    assert sum(value for _, value in found.segments) == pytest.approx(found.cost)
+
+
 def test_with_a_width_curve_only_what_it_explains_is_blamed_on_width() -> None:
     """Five tokens in a pass cost 1.2 by the curve; the passes took 3: the machine was busy, not the pass wide."""
     lane = timed(record(), 0.1, 27.0, 1.0)

@@ -8,6 +8,7 @@ import pytest
 
 import specdec_core as sd
 from app.running.why import held_up_words
+from specdec_core.analysis.diagnosis import why
 from specdec_core.analysis.held_up import held_up
 from tests.player.samples import Plan, plain_trace, spec_trace
 
@@ -17,7 +18,8 @@ ROUNDS = [Plan([(" The", 0.9, 0.5, 0.1)], " fox")] * 12
 def _slowed(trace: sd.Trace, times: dict[int, float]) -> sd.Trace:
     """Its passes 10 ms each, but for these."""
     rounds = [replace(row, verify_s=times.get(row.index, 0.01)) for row in trace.rounds]
-    return replace(trace, rounds=rounds)
+    passes = sum(row.verify_s for row in rounds)
+    return replace(trace, rounds=rounds, stats=replace(trace.stats, verify_s=passes))
 
 
 def test_a_pass_three_times_as_long_as_others_of_its_width_was_held_up() -> None:
@@ -39,6 +41,9 @@ def test_the_sentence_names_the_lane_and_how_long() -> None:
     slow = _slowed(lane, {4: 0.31})
     words = held_up_words(_slowed(plain, {}), slow)
     assert words.startswith(" One of this lane's 12 passes took 300 ms longer than usual: something else")
+    undisturbed = why(_slowed(plain, {}), _slowed(lane, {}))
+    assert undisturbed is not None
+    assert words.endswith(f"without it, it would be about {undisturbed.speedup:.2f}×.")
     slow_plain = _slowed(plain, {1: 0.31, 2: 0.11})
     assert "and 2 of plain decoding's passes together took 400 ms longer" in held_up_words(slow_plain, slow)
     assert held_up_words(_slowed(plain, {}), _slowed(lane, {})) == ""

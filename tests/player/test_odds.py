@@ -573,7 +573,7 @@ def test_the_models_own_probabilities_are_not_said_to_decide_above_temperature_z
     own = BUTTON.format("/How sure the models were/")
     for _, drawn in list(_looked(page, trace, press=own))[:6]:
         assert drawn["tab"] == "How sure the models were"
-        assert "The rule compares the distributions in the other tab." in drawn["text"]
+        assert "What the rule compares is under “What was compared”." in drawn["text"]
         assert "is accepted; where" not in drawn["text"]
     stage(page, recorded("draft-model", temperature=0.0))  # each kind of temperature has its own usual view
     stage(page, trace)

@@ -273,7 +273,7 @@ def test_on_a_phone_the_words_about_the_round_are_whole(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 784})
     open_player(page, cursor={"round": None, "node": None})
     said = page.locator(".pace")
-    expect(said).to_contain_text("The last button shows all.")
+    expect(said).to_contain_text("Go to the end to see all.")
     expect(said).to_be_in_viewport(ratio=1)
     assert said.evaluate(
         "e => e.scrollWidth <= e.clientWidth && e.getBoundingClientRect().right <= innerWidth"

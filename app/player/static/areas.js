@@ -122,5 +122,5 @@ export function polygons(areas, parts) {
  */
 export function ticks(top) {
   const step = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5].find((size) => top / size < 4) ?? top;
-  return Array.from({ length: Math.floor(top / step + 1e-6) + 1 }, (_, at) => Number((at * step).toFixed(3)));
+  return Array.from({ length: Math.floor(top / step + 0.005) + 1 }, (_, at) => Number((at * step).toFixed(3)));
 }

@@ -7,9 +7,13 @@ import { list, number } from "./model.js";
 
 const TIMES = 3; // as long as usual, at least
 const FEWEST = 5; // passes that are compared
+const WORTH = 0.05; // of a lane's time
 
 /** @type {Set<unknown>} */
 const UNREAD = new Set(["pruned", "discarded"]);
+
+/** @type {WeakMap<Trace, boolean>} by record, whether that is said of it */
+const slowed = new WeakMap();
 
 /** @type {WeakMap<Trace, number>} the usual seconds of a record's passes, whatever their width */
 const known = new WeakMap();
@@ -30,6 +34,23 @@ export function usualInstead(trace, index) {
   const others = rounds.flatMap((row, at) => (at !== index && widthOf(at) >= widthOf(index) ? [number(row?.verify_s) ?? 0] : []));
   const usual = middle(others);
   return others.length >= FEWEST && usual > 0 && took >= TIMES * usual ? usual : null;
+}
+
+/**
+ * Whether passes that were held up took a notable part of a lane's time; as in app/running/why.py.
+ * @param {import("./model.js").Lane} lane
+ */
+export function wasHeldUp({ trace, untimed, rounds }) {
+  if (!trace || untimed) return false;
+  const known = slowed.get(trace);
+  if (known !== undefined) return known;
+  const lost = list(trace.rounds).reduce((sum, row, at) => {
+    const usual = usualInstead(trace, at);
+    return usual === null ? sum : sum + (number(row?.verify_s) ?? 0) - usual;
+  }, 0);
+  const found = lost > 0 && lost >= WORTH * (rounds.at(-1)?.end ?? 0);
+  slowed.set(trace, found);
+  return found;
 }
 
 /** @param {number[]} values */

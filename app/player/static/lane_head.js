@@ -55,6 +55,7 @@ export function createHead(at, lead) {
       setText(sure(ratio.lastChild), ratio.hidden ? "" : baseline);
       ratio.setAttribute("title", T.ratioOf(baseline));
       setText(ended, view.end ? (T.ends[view.end] ?? "") : view.tokens ? T.soFar : "");
+      ended.title = (view.end && T.endsMean[view.end]) ?? "";
       setText(numbers.rate, view.rate === null ? T.none : T.rateOf(view.rate));
       setText(numbers.tokens, String(view.tokens));
       setText(numbers.unit, T.tokens(view.tokens));

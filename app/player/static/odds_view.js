@@ -215,7 +215,8 @@ function comparison(odds, title, using, shown) {
 /** @param {Odds} odds @param {Set<number|null>|null} fixed */
 function words(odds, fixed) {
   if (fixed) return odds.covers ? O.parts.fixed : O.parts.held;
-  return odds.rule === "speculative-sampling" && !odds.atZero ? O.parts.strict : O.parts.loose;
+  const strict = odds.sureQ ? O.parts.certain : O.parts.strict;
+  return odds.rule === "speculative-sampling" && !odds.atZero ? strict : O.parts.loose;
 }
 
 /** @param {Odds} odds @param {"judged"|"models"} using @param {Areas} areas @param {boolean} parts @param {boolean} fixed */

@@ -9,6 +9,7 @@
 import { el, keepOnScreen, setText } from "./dom.js";
 import { isFirm } from "./firm.js";
 import { sameText } from "./fork.js";
+import { wasHeldUp } from "./held_up.js";
 import { sure } from "./sure.js";
 import { LEGEND, MARK, T } from "./text.js";
 
@@ -110,8 +111,9 @@ export function createScore() {
       setText(words, ratio !== null && repeated ? T.repeating(bounded, repeated, tokens) : bounded);
       nameWhole();
       const equal = over && sameText(lanes) ? T.sameText : "";
-      origin.title = equal && T.sameTextMeans;
-      setText(origin, [T.provenance[data.provenance], data.provenance_note, equal].filter(Boolean).join(" · "));
+      const slow = data.provenance === "measured" && lanes.some(wasHeldUp) ? T.heldUpRun : "";
+      origin.title = [equal && T.sameTextMeans, slow && T.heldUpRunMeans].filter(Boolean).join(" ");
+      setText(origin, [T.provenance[data.provenance], data.provenance_note, equal, slow].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn([...(view?.lanes ?? []).flatMap((lane) => lane.rounds), ...(view?.current ? [view.current] : [])]);
       if (view?.lanes.some((lane) => lane.repeated)) rare.add("again");

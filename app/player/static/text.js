@@ -91,6 +91,9 @@ export const T = {
   unshown: (/** @type {number} */ n, /** @type {string} */ words) => `${n === 1 ? "Another guess" : `${n} other guesses`} for this place, rejected too: ${words}`,
   /** @type {Record<string, string|undefined>} */
   ends: { length: "length limit", eos: "end of text", stop: "stop text", cancelled: "stopped" },
+  endsMean: /** @type {Record<string, string|undefined>} */ ({
+    length: "It has as many new tokens as were asked for.", eos: "The target wrote its end token.", stop: "A stop text was reached.", cancelled: "The run was stopped.",
+  }),
   waiting: "waiting for the first token",
 
   speedup: "Measured speedup",
@@ -116,6 +119,8 @@ export const T = {
   lossyMark: "lossy",
   lossy: (/** @type {string[]} */ titles) => ` The ${titles.length > 1 ? "rules" : "rule"} ${titles.map((title) => `“${title}”`).join(", ")} ${titles.length > 1 ? "change" : "changes"} the target's distribution: under ${titles.length > 1 ? "them" : "it"}, the text is no longer the one that the target alone would write.`,
 
+  heldUpRun: "slowed by something else",
+  heldUpRunMeans: "Passes of the target that something else held up took a twentieth of a lane's time or more: they are barred in the time bar, and the speeds include them.",
   /** @type {Record<string, string|undefined>} */
   provenance: { measured: "measured", recorded: "recorded" },
 
@@ -124,7 +129,7 @@ export const T = {
   atPrompt: "The prompt, before round 1",
   opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
     const seen = kept === null ? `${count(tokens, "token")} at once` : kept ? `${kept} kept, then a rejection` : "a rejection";
-    return `A good example: ${seen}. The last button shows all.`;
+    return `A good example: ${seen}. Go to the end to see all.`;
   },
   openedWhy: "Where a replay opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass.",
   sameText: "same text",
@@ -153,7 +158,7 @@ export const T = {
   keysTitle: "Keys",
   wordsTitle: "Figures",
   words: [
-    ["p", "the target's probability of a token at its place: at temperature 0 the model's own (after a repetition penalty), otherwise after temperature, penalties and cut-offs"],
+    ["p", "the target's probability of a token at its place: at temperature 0 the model's own (after a repetition penalty), otherwise after temperature, penalties and cut-offs (top-k, top-p, min-p)"],
     ["q", "the proposer's probability of its guess: the one it drew with, if it drew; otherwise its own, at temperature 1 (after a repetition penalty)"],
     ["own q", "shown for a fixed guess above temperature 0: the proposer's own probability, at temperature 1 and before cut-offs; the rule counts q as 1. “How sure the models were” shows the target's p likewise"],
     ["γ", "how many tokens are guessed in a round"],
@@ -202,10 +207,11 @@ export const T = {
   clockOf: (/** @type {number} */ value) => value.toFixed(value < 10 ? 3 : 2),
   ratio: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   ratioOf: (/** @type {string} */ label) => `measured speed over that of ${label}`,
-  timeline: "The rounds of every lane on the recorded clocks: drafting striped, the target's pass blue, other work (judging, committing) grey. Rounds too short to be drawn apart follow each other without gaps. The slider and the keys below move through the same rounds.",
+  timeline: "The rounds of every lane on the recorded clocks: drafting striped, the target's pass blue, other work (judging, committing) grey. Passes barred in white were held up by something else. Rounds too short to be drawn apart follow each other without gaps. The slider and the keys below move through the same rounds.",
   aheadKept: "Drafted during the target's pass; none of it is recorded as thrown away.",
   aheadGone: "Drafted during the target's pass and thrown away: the verdict was different.",
   gap: "gap: next round",
+  timelineKeyMeans: /** @type {Record<string, string|undefined>} */ ({ draft: "The proposer's time", verify: "The target reads the root and the guesses", other: "Judging and committing" }),
   timelineKey: { draft: "draft", verify: "target pass", other: "other work", held: "held up by something else", ahead: "drafted during the pass", gone: "and thrown away" },
 
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,

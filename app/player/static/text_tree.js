@@ -84,7 +84,7 @@ export const W = {
     `${text}${position === null ? "" : `, position ${position}, slot ${slot}`}, sees the prefix and ${count(ancestors, "row")} of the pass`,
   maskMore: (/** @type {number} */ n) => `${count(n, "more row")} of the pass not drawn.`,
   maskLoose: (/** @type {number} */ n) => `The pass included ${count(n, "extra token")}; the record does not name them.`,
-  maskLegend: { prefix: "the committed text, its columns drawn as one", sees: "sees", self: "itself", verdicts: "same, for an accepted, rejected, not reached guess; full colour: itself", reserved: "slot reserved", written: "slot written", kept: "slot kept", freed: "slot freed", free: "slots free again", rider: "~ extra token, not a proposal" },
+  maskLegend: { prefix: "the committed text, its columns drawn as one", sees: "sees", self: "itself", verdicts: "same, for an accepted, rejected, not reached guess; full colour: itself", reserved: "slot reserved", written: "slot written", kept: "slot kept", freed: "slot freed", free: "free for the next pass", rider: "~ extra token, not a proposal" },
   maskDistance: "This model has no position ids: the mask corrects its learned distance bias, and positions count as shown.",
   rider: "extra token",
   theRoot: (/** @type {string} */ text) => `the root ${text}`,

@@ -29,7 +29,7 @@ export function createTimeline(go) {
   const start = el("span", {}, "0");
   const end = el("span", {});
   const key = el("span", { class: "time-key" });
-  for (const [name, words] of Object.entries(T.timelineKey)) key.append(el("span", {}, el("i", { class: name }), words));
+  for (const [name, words] of Object.entries(T.timelineKey)) key.append(el("span", { title: (name === "held" ? T.heldUp : T.timelineKeyMeans[name]) ?? "" }, el("i", { class: name }), words));
   const gap = el("span", {}, el("i", { class: "gap" }), T.gap);
   key.append(gap);
   const parts = [.../** @type {HTMLCollectionOf<HTMLElement>} */ (key.children)];

@@ -121,6 +121,7 @@ export const T = {
   chip: (text, verdict, round) => `${quote(text)}, ${verdict}, Runde ${round}`,
   more: (n) => `+${n}`,
   ends: { length: "Längengrenze", eos: "Textende", stop: "Stopptext", cancelled: "angehalten" },
+  endsMean: { length: "So viele neue Tokens, wie verlangt waren.", eos: "Das Zielmodell hat sein Endtoken geschrieben.", stop: "Ein Stopptext ist erreicht.", cancelled: "Der Lauf wurde angehalten." },
   waiting: "wartet auf das erste Token",
 
   speedup: "Gemessener Speedup",
@@ -145,6 +146,8 @@ export const T = {
   lossyMark: "verlustbehaftet",
   lossy: (titles) => ` Die ${titles.length > 1 ? "Regeln" : "Regel"} ${titles.map((title) => `„${title}“`).join(", ")} ${titles.length > 1 ? "ändern" : "ändert"} die Verteilung des Zielmodells: Unter ${titles.length > 1 ? "ihnen" : "ihr"} ist der Text nicht mehr der, den das Zielmodell allein schriebe.`,
 
+  heldUpRun: "von etwas anderem gebremst",
+  heldUpRunMeans: "Aufgehaltene Durchläufe des Zielmodells nahmen ein Zwanzigstel der Zeit einer Spur oder mehr: In der Zeitleiste sind sie gestreift, und die Geschwindigkeiten enthalten sie.",
   provenance: { measured: "gemessen", recorded: "aufgezeichnet" },
 
   slider: "Runde",
@@ -234,6 +237,7 @@ export const T = {
   aheadKept: "Während des Durchlaufs des Zielmodells vorausgearbeitet; nichts davon ist als verworfen aufgezeichnet.",
   aheadGone: "Während des Durchlaufs des Zielmodells vorausgearbeitet und verworfen: Das Urteil fiel anders aus.",
   gap: "eine Lücke: die nächste Runde",
+  timelineKeyMeans: { draft: "Die Zeit des Vorschlagens", verify: "Das Zielmodell liest die Wurzel und die Vorschläge", other: "Beurteilen und Übernehmen" },
   timelineKey: { draft: "Draft", verify: "Durchlauf des Zielmodells", other: "sonstige Arbeit", held: "von etwas anderem aufgehalten", ahead: "währenddessen vorausgearbeitet", gone: "und verworfen" },
 
   roundTitle: (n) => `Runde ${n}`,
