@@ -65,7 +65,7 @@ def show(run: Run) -> None:
     other = traces[1]
     stats, base = other.stats, first.stats
     lane = run.request.lanes[1]
-    found = why(first, other)
+    found, slowed = why(first, other), held_up_words(first, other)
     unmodelled = numbers.unmodelled(lane)
     modelled = None if unmodelled else numbers.modelled_speedup(base, stats, lane.draft_length)
     speedup = numbers.measured_speedup(base, stats)
@@ -96,7 +96,7 @@ def show(run: Run) -> None:
                 if part
                 else "above τ: timing noise"
                 if noisy
-                else MEASURED,
+                else MEASURED + (", slowed by something else" if slowed else ""),
                 repeats if speedup is not None else "",
             ),
             (
@@ -151,7 +151,7 @@ def show(run: Run) -> None:
     if noisy:
         st.caption(f":material/warning: {NOISY}")
     if found and not PROPOSERS[lane.proposer].off_the_clock:
-        st.html(html_of_why([Why(1, found.short + held_up_words(first, other), found)]))
+        st.html(html_of_why([Why(1, found.short + slowed, found)]))
     same, sentence = numbers.verdict_on_texts(first, other)
     icon = {True: ":material/check_circle:", False: ":material/warning:", None: ":material/casino:"}[same]
     if lossy:

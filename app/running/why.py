@@ -31,11 +31,12 @@ MEANS = {
     "one.",
     "the pass with drafting alongside": "The extra time of the target's pass because it reads several tokens and "
     "the draft runs beside it.",
-    "held up by something else": "What passes of this lane that took at least three times as long as usual took beyond "
-    "the usual: another program was using the processor, or the models had just been loaded.",
+    "held up by something else": "What passes of this lane that took at least twice their median time took beyond it: "
+    "another program was using the processor, or the models had just been loaded.",
     "time that the width does not explain": "How much longer the target's passes took than passes of that width do.",
-    "other work": "Judging and committing: the time outside the models.",
+    "other work": "Judging and committing: the time outside the models, beyond what plain decoding takes for it.",
 }
+NOTABLE = 1.5  # as long as usual: passes from here on are taken at their usual time, in both lanes alike
 WORTH = 0.05  # of a lane's time: what passes that were held up took is said from here on
 ROOM = 1.04  # the scale ends a little after the largest value
 
@@ -51,25 +52,24 @@ class Why:
 
 def held_up_words(plain: Trace, lane: Trace) -> str:
     """A sentence on either lane's passes that something else held up, after a space; empty where they hardly matter."""
-    parts, seconds = [], []
+    parts, speeds = [], []
     for name, trace in (("this lane's", lane), ("plain decoding's", plain)):
         lost = held_up(trace)
-        seconds.append(_seconds(trace) - sum(lost.values()))
+        speeds.append(trace.stats.tokens / (_seconds(trace) - sum(held_up(trace, NOTABLE).values())))
         if sum(lost.values()) < WORTH * trace.stats.decode_s or not lost:
             continue
         one, time = len(lost) == 1, f"{1e3 * sum(lost.values()):.0f} ms"
         many = (
             f"one of {name} {len(trace.rounds)} passes" if one else f"{len(lost)} of {name} passes together"
         )
-        parts.append(f"{many} took {time} longer than usual")
+        parts.append(f"{many} took {time} longer than the median")
     if not parts:
         return ""
     words = " and ".join(parts)
-    own, base = seconds
-    without = lane.stats.tokens / own / (plain.stats.tokens / base)
+    without = speeds[0] / speeds[1]
     return (
         f" {words[0].upper()}{words[1:]}: something else slowed the machine down. The speedup includes this; "
-        f"without it, it would be about {without:.2f}×."
+        f"with passes of their usual time in both lanes it would be about {without:.2f}×."
     )
 
 

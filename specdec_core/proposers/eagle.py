@@ -15,10 +15,10 @@ class Eagle(StateTree):
     name = "eagle"
     title = "EAGLE head"
     summary = (
-        "One trained layer continues the target's hidden states instead of its text (an extrapolation algorithm for "
-        "greater language-model efficiency, hence the name), and the most promising branches are checked together as a "
-        "tree. It is slower when its guessed states drift from the true ones, and on small "
-        "targets, whose passes are hardly more expensive than its own."
+        "One trained layer predicts the target's next hidden states, from which the target's own output matrix guesses "
+        "tokens (an extrapolation algorithm for greater language-model efficiency, hence the name); the most promising "
+        "branches are checked together as a tree. It is slower when the predicted states drift from the true ones, and "
+        "on small targets, whose passes are hardly more expensive than its own."
     )
     priced_words = (
         "A pass of the EAGLE head is priced by size: the parameters that it reads, its own and the output matrix, "

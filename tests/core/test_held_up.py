@@ -22,10 +22,10 @@ def _slowed(trace: sd.Trace, times: dict[int, float]) -> sd.Trace:
     return replace(trace, rounds=rounds, stats=replace(trace.stats, verify_s=passes))
 
 
-def test_a_pass_three_times_as_long_as_others_of_its_width_was_held_up() -> None:
+def test_a_pass_twice_as_long_as_others_of_its_width_was_held_up() -> None:
     trace = spec_trace(ROUNDS)
     assert held_up(_slowed(trace, {})) == {}
-    assert held_up(_slowed(trace, {4: 0.029})) == {}
+    assert held_up(_slowed(trace, {4: 0.019})) == {}
     assert held_up(_slowed(trace, {4: 0.31, 7: 0.05})) == pytest.approx({4: 0.3, 7: 0.04})
 
 
@@ -40,10 +40,12 @@ def test_the_sentence_names_the_lane_and_how_long() -> None:
     lane, plain = spec_trace(ROUNDS), plain_trace()
     slow = _slowed(lane, {4: 0.31})
     words = held_up_words(_slowed(plain, {}), slow)
-    assert words.startswith(" One of this lane's 12 passes took 300 ms longer than usual: something else")
+    assert words.startswith(
+        " One of this lane's 12 passes took 300 ms longer than the median: something else"
+    )
     undisturbed = why(_slowed(plain, {}), _slowed(lane, {}))
     assert undisturbed is not None
-    assert words.endswith(f"without it, it would be about {undisturbed.speedup:.2f}×.")
+    assert words.endswith(f"in both lanes it would be about {undisturbed.speedup:.2f}×.")
     slow_plain = _slowed(plain, {1: 0.31, 2: 0.11})
     assert "and 2 of plain decoding's passes together took 400 ms longer" in held_up_words(slow_plain, slow)
     assert held_up_words(_slowed(plain, {}), _slowed(lane, {})) == ""

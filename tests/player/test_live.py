@@ -18,7 +18,7 @@ from tests.player.test_replay import COMMITTED
 
 pytestmark = pytest.mark.browser
 ARCHITECTURE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
-TIMES = ["draft", "target pass", "other work", "gap: next round"]
+TIMES = ["draft", "target pass", "other work", "gaps: between rounds"]
 
 
 def messages() -> list[dict[str, Any]]:

@@ -293,7 +293,7 @@ def test_the_time_axis_shows_what_was_done_and_moves_the_cursor(page: Page, serv
 
 
 PARTED = """() => [...shadow.querySelectorAll(".time-round")]
-  .map((block) => getComputedStyle(block).borderInlineEndWidth)"""
+  .map((block) => getComputedStyle(block).borderInlineStartWidth)"""
 
 
 def test_rounds_are_parted_everywhere_or_nowhere(page: Page, server: Server) -> None:
@@ -339,7 +339,7 @@ def test_all_blocks_of_a_lane_are_apart_or_none(page: Page) -> None:
     open_player(page, traces=[trace], cursor={"round": 4, "node": None})
     page.keyboard.press("End")
     lines = """rows => rows.map((row) => [...row.children].map((block) =>
-      parseFloat(getComputedStyle(block).borderInlineEndWidth)))"""
+      parseFloat(getComputedStyle(block).borderInlineStartWidth)))"""
     for wide in (1440, *range(390, 140, -10)):
         page.set_viewport_size({"width": wide, "height": 844})
         for row in page.locator(".time-row").evaluate_all(lines):

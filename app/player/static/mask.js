@@ -45,6 +45,7 @@ export function createMask() {
   const zoom = createZoom(box, { by: (factor) => resize(size() * factor), to: (wish) => resize(wish === "fit" ? "fit" : null) });
   const notes = el("p", { class: "hint mask-notes" });
   const legend = createLegend();
+  const toCome = el("p", { class: "hint" }, W.maskToCome);
   const root = el("section", { class: "mask" });
   const parts = [
     el("div", { class: "mask-head" }, el("h2", {}, W.maskTitle), zoom.root),
@@ -90,16 +91,15 @@ export function createMask() {
   function show(view) {
     shown = view;
     const round = view.current;
-    root.hidden = !round;
+    root.hidden = !view.lanes[view.lead]?.lane.rounds.length;
     if (!round || !awake) {
-      if (!pass) return;
+      if (pass || (awake ? !toCome.parentNode : root.firstChild)) root.replaceChildren(...(awake ? [toCome] : [])); // nothing of the old round stays in the page
       pass = null;
       looked = "";
-      root.replaceChildren(); // nothing of the old round stays in the page
       return;
     }
-    if (!root.firstChild) {
-      root.append(...parts);
+    if (!parts[0].parentNode) {
+      root.replaceChildren(...parts);
       observer.observe(root.parentElement ?? root);
     }
     const lane = view.lanes[view.lead].lane;

@@ -131,7 +131,7 @@ export const T = {
     const seen = kept === null ? `${count(tokens, "token")} at once` : kept ? `${kept} kept, then a rejection` : "a rejection";
     return `A good example: ${seen}. Go to the end to see all.`;
   },
-  openedWhy: "Where a replay opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass.",
+  openedWhy: "Where a replay opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass; of equals at the last.",
   sameText: "same text",
   sameTextMeans: "All lanes wrote the same tokens.",
   inAll: (/** @type {""|"noise"|"unclear"} */ doubt) => `overall${doubt && `: ${doubt}`}`,
@@ -164,7 +164,7 @@ export const T = {
     ["γ", "how many tokens are guessed in a round"],
     ["fixed", "of a guess that was not drawn at random with its q: the proposer took its likeliest tokens, as EAGLE's trees do, or copied; the rule then counts its q as 1"],
     ["rows of the odds", "the chosen token first, then by the larger of p and q; at first the four likeliest of p and of q"],
-    ["a good example", "where a run opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass"],
+    ["a good example", "where a run opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass; of equals at the last"],
   ],
   signsTitle: "Signs in the text",
   signs: [
@@ -207,17 +207,17 @@ export const T = {
   clockOf: (/** @type {number} */ value) => value.toFixed(value < 10 ? 3 : 2),
   ratio: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   ratioOf: (/** @type {string} */ label) => `measured speed over that of ${label}`,
-  timeline: "The rounds of every lane on the recorded clocks: drafting striped, the target's pass blue, other work (judging, committing) grey. Passes barred in white were held up by something else. Rounds too short to be drawn apart follow each other without gaps. The slider and the keys below move through the same rounds.",
+  timeline: "The rounds of every lane on the recorded clocks: drafting striped, the target's pass blue, other work (judging, committing) grey. Barred passes were held up by something else. Rounds too short to be drawn apart follow each other without gaps. The slider and the keys below move through the same rounds.",
   aheadKept: "Drafted during the target's pass; none of it is recorded as thrown away.",
   aheadGone: "Drafted during the target's pass and thrown away: the verdict was different.",
-  gap: "gap: next round",
+  gap: "gaps: between rounds",
   timelineKeyMeans: /** @type {Record<string, string|undefined>} */ ({ draft: "The proposer's time", verify: "The target reads the root and the guesses", other: "Judging and committing" }),
   timelineKey: { draft: "draft", verify: "target pass", other: "other work", held: "held up by something else", ahead: "drafted during the pass", gone: "and thrown away" },
 
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,
   untimed: "its times are not in this record",
   phasesAre: "draft: the proposer's time, even where it proposed nothing; other: judging and committing",
-  heldUp: "This pass of the target took much longer than this lane's passes usually do: another program was using the processor, or the models had just been loaded. The speeds include it",
+  heldUp: "This pass of the target took at least twice the median of this lane's passes over as many tokens: another program was using the processor, or the models had just been loaded. The speeds include it",
   phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead, /** @type {number|null} */ usual) =>
     `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}target pass ${seconds(verify)}${usual === null ? "" : ` (usually ${seconds(usual)})`} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
 

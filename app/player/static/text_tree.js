@@ -65,6 +65,7 @@ export const W = {
   treeCue: "The tree is larger than its box: scroll inside it, or zoom out.",
   showPruned: (/** @type {number} */ n) => `Show ${count(n, "pruned guess")} as well`,
 
+  maskToCome: "Step forward to see what a pass of the target reads.",
   maskTitle: "What one pass of the target reads",
   maskGuide: (/** @type {Phase} */ phase, /** @type {number} */ rows, /** @type {boolean} */ branches) => {
     const reads = phase === "proposed" ? "is about to read" : "has read";

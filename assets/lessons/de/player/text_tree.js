@@ -63,6 +63,7 @@ export const W = {
   treeCue: "Der Baum ist größer als sein Kasten: Scrollen Sie darin oder verkleinern Sie.",
   showPruned: (n) => `Auch ${count(n, "gestutzten Vorschlag", "gestutzte Vorschläge")} zeigen`,
 
+  maskToCome: "Ein Schritt vorwärts zeigt, was ein Durchlauf des Zielmodells liest.",
   maskTitle: "Was ein Durchlauf des Zielmodells liest",
   maskGuide: (phase, width, branches) => {
     const reads = phase === "proposed" ? "gleich lesen wird" : "gelesen hat";
