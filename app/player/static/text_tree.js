@@ -48,7 +48,7 @@ export const W = {
     none: "lines of one width, as no probability is known yet",
     live: "lines of one width: probabilities come when the run has ended",
   },
-  bars: (/** @type {boolean} */ p, /** @type {boolean} */ q) => `bars: ${[p && "target's p", q && "proposer's q, striped"].filter(Boolean).join("; ")}`,
+  bars: (/** @type {boolean} */ p, /** @type {boolean} */ q) => `bars: ${[p && "target's p", q && (p ? "q, striped" : "proposer's q, striped")].filter(Boolean).join("; ")}`,
   onPath: "accepted path",
   firstChoice: "target's first choice",
   foldPruned: (/** @type {number} */ n) => `Hide ${count(n, "pruned guess")}`,
