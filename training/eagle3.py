@@ -133,13 +133,12 @@ def _layer(
     return head.midlayer.finish(onto, mixed), keys
 
 
-def loss(head: Eagle3Head, target: Frozen, count: int, share: float, temperature: float = 1.0) -> Objective:
+def loss(head: Eagle3Head, target: Frozen, count: int, share: float) -> Objective:
     """Maps ids int64 (b, t + 1) to the steps' cross-entropies in nats per token and their states' distances from the
     target's (smooth L1), float32 (2 · count,).
 
     A label is the target's distribution over its whole vocabulary, so a place whose token the head cannot guess counts
-    as little as the rest of its distribution. Both distributions are at `temperature`: below 1, what the target would
-    choose counts more, and the two still agree where their logits do.
+    as little as the rest of its distribution.
     """
     ids_of = head.vocabulary
 
@@ -148,9 +147,9 @@ def loss(head: Eagle3Head, target: Frozen, count: int, share: float, temperature
             found = rehearsed(head, target, ids[:, :-1], count, share, seed=int(ids.sum()))
         tokens, distances = [], []
         for (state, true), (guess, said) in found:
-            label = (said.float() / temperature).softmax(-1).flatten(0, 1)
+            label = said.float().softmax(-1).flatten(0, 1)
             label = label if ids_of is None else label[:, ids_of]
-            tokens.append(F.cross_entropy(guess.float().flatten(0, 1) / temperature, label))
+            tokens.append(F.cross_entropy(guess.float().flatten(0, 1), label))
             distances.append(F.smooth_l1_loss(state.float(), true.float()))
         return torch.stack(tokens + distances)
 
@@ -185,7 +184,6 @@ def train(
     count: int = 4,
     share: float = 0.5,
     earlier: dict[str, Any] | None = None,
-    temperature: float = 1.0,
 ) -> dict[str, Any]:
     """Train a head, or resume the run; it then holds its measured accuracy. Returns the counters.
 
@@ -196,12 +194,11 @@ def train(
     facts: dict[str, Any] = {
         "kind": "eagle3", "target": target.name, "steps": count, "share": share, "guesses": guesses,
         **({"earlier": earlier} if earlier else {}),
-        **({"temperature": temperature} if temperature != 1.0 else {}),
     }  # fmt: skip
     decay = DECAY ** torch.arange(count, device=target.device)
     same_run(run, facts)
     state = steps(
-        run, head, loss(head, target, count, share, temperature), batches,
+        run, head, loss(head, target, count, share), batches,
         lambda: {"accuracy": accuracy(head, target, heldout, count)},
         plan, facts, None, torch.cat((decay, 0 * decay)) if earlier else guided(decay),
         lambda name, weight: is_matrix(name, weight) and not name.startswith("lm_head"),  # that one goes to AdamW
@@ -215,9 +212,7 @@ def train(
 def export(folder: Path, head: Eagle3Head, target: Frozen, state: dict[str, Any]) -> None:
     """Write a trained head in its published layout, with what it was trained on."""
     kept = {
-        key: state[key]
-        for key in ("step", "tokens", "seconds", "steps", "share", "temperature", "earlier")
-        if key in state
+        key: state[key] for key in ("step", "tokens", "seconds", "steps", "share", "earlier") if key in state
     }
     eagle3.write(folder, head, target.name, {"specdec_training": kept})
     rows = [

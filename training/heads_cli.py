@@ -55,10 +55,6 @@ def eagle3(
     vocabulary: Annotated[
         int, typer.Option(min=1, help="Size of the draft vocabulary: the text's most frequent tokens.")
     ] = 3072,
-    temperature: Annotated[
-        float,
-        typer.Option(min=0.1, max=1.0, help="Of both models in the loss: below 1, likely tokens count more."),
-    ] = 1.0,
     start: Annotated[
         Path | None, typer.Option(help="Folder of a head of this target to train further.")
     ] = None,
@@ -99,8 +95,9 @@ def eagle3(
         size = int(target.output.weight.shape[0])
         guesses = frequent(counted, vocabulary, size) if vocabulary < size else None
         head = new_head(target, guesses, torch.cat([counted.next() for _ in range(8)]), seed)
-    earlier = counters(start) if start else None
-    state = train(runs / name, head, target, batches, heldout, plan, steps, share, earlier, temperature)
+    state = train(
+        runs / name, head, target, batches, heldout, plan, steps, share, counters(start) if start else None
+    )
     folder = out or runs / name / "export"
     export(folder, head, target, state)
     _report(runs, folder, state, "step")
