@@ -96,7 +96,7 @@ def show(run: Run) -> None:
                 if part
                 else "above τ: timing noise"
                 if noisy
-                else MEASURED + (", slowed by something else" if slowed else ""),
+                else MEASURED + (", passes held up" if slowed else ""),
                 repeats if speedup is not None else "",
             ),
             (

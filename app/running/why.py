@@ -36,7 +36,7 @@ MEANS = {
     "time that the width does not explain": "How much longer the target's passes took than passes of that width do.",
     "other work": "Judging and committing: the time outside the models, beyond what plain decoding takes for it.",
 }
-NOTABLE = 1.5  # as long as usual: passes from here on are taken at their usual time, in both lanes alike
+LONGER = " The plain round that the bar is measured in is longer by it, too."
 WORTH = 0.05  # of a lane's time: what passes that were held up took is said from here on
 ROOM = 1.04  # the scale ends a little after the largest value
 
@@ -52,24 +52,26 @@ class Why:
 
 def held_up_words(plain: Trace, lane: Trace) -> str:
     """A sentence on either lane's passes that something else held up, after a space; empty where they hardly matter."""
-    parts, speeds = [], []
+    parts, longest = [], {}
     for name, trace in (("this lane's", lane), ("plain decoding's", plain)):
         lost = held_up(trace)
-        speeds.append(trace.stats.tokens / (_seconds(trace) - sum(held_up(trace, NOTABLE).values())))
-        if sum(lost.values()) < WORTH * trace.stats.decode_s or not lost:
+        seconds = longest[name] = sum(lost.values())
+        if not lost or seconds < WORTH * trace.stats.decode_s:
+            longest[name] = 0.0
             continue
-        one, time = len(lost) == 1, f"{1e3 * sum(lost.values()):.0f} ms"
-        many = (
-            f"one of {name} {len(trace.rounds)} passes" if one else f"{len(lost)} of {name} passes together"
-        )
-        parts.append(f"{many} took {time} longer than the median")
+        many = f"{len(lost)} of {name} passes together"
+        if len(lost) == 1:
+            many = f"one of {name} {len(trace.rounds)} passes"
+        parts.append(f"{many} took {1e3 * seconds:.0f} ms longer than the median")
     if not parts:
         return ""
     words = " and ".join(parts)
-    without = speeds[0] / speeds[1]
+    own, base = (_seconds(trace) - lost for trace, lost in zip((lane, plain), longest.values(), strict=True))
+    without = lane.stats.tokens / own / (plain.stats.tokens / base)
+    longer = LONGER if longest["plain decoding's"] else ""
     return (
         f" {words[0].upper()}{words[1:]}: something else slowed the machine down. The speedup includes this; "
-        f"with passes of their usual time in both lanes it would be about {without:.2f}×."
+        f"without it, it would be about {without:.2f}×.{longer}"
     )
 
 
@@ -114,7 +116,7 @@ def _bar(found: Diagnosis, most: float) -> str:
         for (name, _), length in zip(found.segments, _lengths(found), strict=True)
     )
     named = "".join(
-        f'<li tabindex="0" data-means="{escape(MEANS.get(name, ""))}"><i class="{_kind(name)}"></i>'
+        f'<li tabindex="0" title="{escape(MEANS.get(name, ""))}"><i class="{_kind(name)}"></i>'
         f"{escape(name)} {_number(value, at)}</li>"
         for at, ((name, _), value) in enumerate(zip(found.segments, found.hundredths, strict=True))
     )
@@ -156,8 +158,8 @@ color-mix(in srgb,var(--target) 62%,var(--page)) 2px 7px)}
 .sd-why ul{display:flex;flex-wrap:wrap;gap:.15rem 1rem;list-style:none;margin:.35rem 0 0;padding:0;font-size:.875rem;
 font-variant-numeric:tabular-nums}
 .sd-why li{display:flex;align-items:center;gap:.35rem;margin:0;padding:0;font-size:inherit}
-.sd-why li[data-means]{position:relative;cursor:help}
-.sd-why li[data-means]:is(:hover,:focus)::after{content:attr(data-means);position:absolute;z-index:2;
+.sd-why li[title]{position:relative;cursor:help}
+.sd-why li[title]:focus::after{content:attr(title);position:absolute;z-index:2;
 inset:calc(100% + .3rem) auto auto 0;width:max-content;max-width:min(20rem,70vw);padding:.4rem .6rem;
 border:1px solid var(--border);border-radius:.5rem;background:var(--page);font-size:.8125rem;line-height:1.45}
 .sd-why li i{width:.75rem;height:.75rem;border-radius:2px}

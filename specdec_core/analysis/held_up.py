@@ -13,19 +13,19 @@ TIMES = 2.0  # as long as usual, at least
 FEWEST = 5  # passes that are compared
 
 
-def held_up(trace: Trace, times: float = TIMES) -> dict[int, float]:
+def held_up(trace: Trace) -> dict[int, float]:
     """By round, how many seconds its target pass took beyond the usual time of this lane's passes over at least as many
-    tokens, where it took `times` that or more; empty for runs without rounds or with too few to compare."""
+    tokens, where it took twice that or more; empty for runs without rounds or with too few to compare."""
     rounds = trace.rounds
     if len(rounds) <= FEWEST:
         return {}
     whole = median_high(row.verify_s for row in rounds)
     found = {}
     for row in rounds:
-        if row.verify_s < times * whole:
+        if row.verify_s < TIMES * whole:
             continue  # so that only few are looked at closely
         others = [other.verify_s for other in rounds if other is not row and other.width >= row.width]
         usual = median_high(others) if len(others) >= FEWEST else 0.0
-        if usual > 0 and row.verify_s >= times * usual:
+        if usual > 0 and row.verify_s >= TIMES * usual:
             found[row.index] = row.verify_s - usual
     return found

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import specdec_core as sd
-from app.running.why import held_up_words
+from app.running.why import LONGER, held_up_words
 from specdec_core.analysis.diagnosis import why
 from specdec_core.analysis.held_up import held_up
 from tests.player.samples import Plan, plain_trace, spec_trace
@@ -45,7 +45,8 @@ def test_the_sentence_names_the_lane_and_how_long() -> None:
     )
     undisturbed = why(_slowed(plain, {}), _slowed(lane, {}))
     assert undisturbed is not None
-    assert words.endswith(f"in both lanes it would be about {undisturbed.speedup:.2f}×.")
+    assert words.endswith(f"without it, it would be about {undisturbed.speedup:.2f}×.")
     slow_plain = _slowed(plain, {1: 0.31, 2: 0.11})
     assert "and 2 of plain decoding's passes together took 400 ms longer" in held_up_words(slow_plain, slow)
+    assert held_up_words(slow_plain, slow).endswith(f"{undisturbed.speedup:.2f}×.{LONGER}")
     assert held_up_words(_slowed(plain, {}), _slowed(lane, {})) == ""

@@ -111,7 +111,8 @@ export function createScore() {
       setText(words, ratio !== null && repeated ? T.repeating(bounded, repeated, tokens) : bounded);
       nameWhole();
       const equal = over && sameText(lanes) ? T.sameText : "";
-      const slow = data.provenance === "measured" && lanes.some(wasHeldUp) ? T.heldUpRun : "";
+      const held = data.provenance === "measured" ? lanes.filter(wasHeldUp).map(({ label }) => label) : [];
+      const slow = held.length ? T.heldUpRun(held) : "";
       origin.title = [equal && T.sameTextMeans, slow && T.heldUpRunMeans].filter(Boolean).join(" ");
       setText(origin, [T.provenance[data.provenance], data.provenance_note, equal, slow].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged

@@ -10,7 +10,7 @@ const pieces = (texts) => texts.map((text) => `‘${text}’`).join(" ");
  * @param {boolean} shown whether there are any
  * @param {boolean} others whether some were not sent
  */
-const rest = (shown, others) => (shown ? " Of the rest, those that were expanded further are drawn as pruned, without their continuations; the others are not drawn." : others ? " None of the rest was expanded further, so they are not drawn." : "");
+const rest = (shown, others) => (shown ? " Of the rest, those that were expanded further are drawn, as pruned; the others are not drawn." : others ? " None of the rest was expanded further, so they are not drawn." : "");
 
 /** @param {number|null} found @param {number} nodes */
 const sent = (found, nodes) => (nodes === 0 ? "none was sent to the target." : found === nodes ? "all were sent to the target." : nodes === 1 ? "the most likely one was sent to the target." : `the ${nodes} on the most likely paths were sent to the target.`);

@@ -106,7 +106,7 @@ export const W = {
   kvKept: (/** @type {number} */ before, /** @type {number} */ after, /** @type {number} */ width, /** @type {number[]} */ kept, /** @type {boolean} */ moved, /** @type {string} */ pending, /** @type {string} */ source, /** @type {boolean} */ ends) =>
     `${kept.length} of ${count(width, "slot")} kept: ${kept.length > 12 ? "the path" : kept.join(", ")}`
     + `${moved ? `, compacted to ${before}–${after - 1}` : `, already in place`}. Cache length ${before} → ${after}. `
-    + `${pending} (${source}) has no slot${ends ? ", hence the “?”, and needs none: the text ends with it" : ` yet, hence the “?”: it is the next root, and the next pass writes it to slot ${after}`}. So the cache is one shorter than the committed text, prompt included: ${after} = ${after + 1} − 1.`,
+    + `${pending} (${source}) has no slot${ends ? ", hence the “?”, and needs none: the text ends with it" : ` yet, hence the “?”: it is the next root, and the next pass writes it to slot ${after}`}. So the cache is one shorter than the committed text, prompt included: ${after}\u00a0=\u00a0${after + 1}\u00a0−\u00a01.`,
   kvOdd: (/** @type {number} */ before, /** @type {number|null} */ after, /** @type {number} */ kept, /** @type {number|null} */ committed) =>
     `The record contradicts itself: the cache went from ${before} to ${after ?? "nothing"} tokens, its verdicts keep ${kept}${committed === null ? "" : `, and ${committed} tokens need ${committed - 1}`}.`,
 };
