@@ -173,6 +173,7 @@ export const T = {
     ["∎", "the end of the text: the target's end token; as a guess and in the tree it has its name, such as <|im_end|>"],
     ["✓", "marks the last of several accepted guesses in a row; each is underlined in blue"],
     ["+1 +2", "that many more guesses: in the text, also rejected at this place; in the current round, elsewhere in its tree"],
+    ["▾", "at a view's lower edge: it goes on, scroll inside it"],
     ["shaded", "the tokens of the round that is shown"],
     ["framed", "the token whose odds are shown"],
     ["ringed", "the token under the pointer, in every view; in the tree a dotted line shows the path to it"],

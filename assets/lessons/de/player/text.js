@@ -199,6 +199,7 @@ export const T = {
     ["∎", "das Ende des Textes: das Endzeichen des Zielmodells; der Baum zeigt seinen Namen, etwa <|im_end|>"],
     ["✓", "steht beim letzten von mehreren angenommenen Vorschlägen hintereinander; jeder hat die blaue Linie"],
     ["+1 +2", "so viele weitere Vorschläge: im Text für die Stelle ebenfalls verworfen, in der laufenden Runde anderswo in ihrem Baum"],
+    ["▾", "am unteren Rand einer Ansicht: Sie geht weiter, man kann darin rollen"],
     ["getönt", "die Tokens der gezeigten Runde"],
     ["umrahmt", "das Token, dessen Chancen gezeigt sind"],
     ["umringt", "das Token unter dem Zeiger, in jeder Ansicht; im Baum zeigt eine gepunktete Linie den Weg dorthin"],
