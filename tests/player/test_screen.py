@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.player.conftest import Server, open_player
-from tests.player.samples import Plan, spec_trace
+from tests.player.samples import Plan, plain_trace, spec_trace
 from tests.player.test_live import live, messages
 from tests.player.test_tree import random_parents, tree_record
 from tests.player.views import recorded
@@ -85,8 +85,10 @@ def test_text_tree_odds_and_sentence_are_seen_together(
     width, height = size
     page.set_viewport_size({"width": width, "height": height})
     page.add_style_tag(content=APP)
-    record = shaped(shape)
-    server.files["/traces/spec.json"] = json.dumps(record)
+    record, plain = shaped(shape), json.loads(plain_trace().to_json())
+    for trace in (record, plain):  # both held up, which the head names in its line
+        trace["rounds"][-1]["verify_s"] = 3.0
+    server.files |= {"/traces/spec.json": json.dumps(record), "/traces/plain.json": json.dumps(plain)}
     open_player(page, cursor={"round": 1, "step": 2, "node": None})
     assert page.evaluate("document.scrollingElement.scrollHeight <= innerHeight")
     for name, box in zip(PARTS, page.evaluate(BOXES, list(PARTS)), strict=True):

@@ -119,7 +119,7 @@ export const T = {
   lossyMark: "lossy",
   lossy: (/** @type {string[]} */ titles) => ` The ${titles.length > 1 ? "rules" : "rule"} ${titles.map((title) => `“${title}”`).join(", ")} ${titles.length > 1 ? "change" : "changes"} the target's distribution: under ${titles.length > 1 ? "them" : "it"}, the text is no longer the one that the target alone would write.`,
 
-  heldUpRun: (/** @type {string[]} */ labels) => `${labels.join(", ")} held up by something else`,
+  heldUpRun: (/** @type {string[]} */ labels) => `${labels.length > 1 ? `${labels.length} lanes` : labels[0].length > 16 ? "a lane" : labels[0]} held up`,
   heldUpRunMeans: "Passes of the target that something else held up took a twentieth of a lane's time or more: they are barred in the time bar, and the speeds include them.",
   /** @type {Record<string, string|undefined>} */
   provenance: { measured: "measured", recorded: "recorded" },

@@ -146,7 +146,7 @@ export const T = {
   lossyMark: "verlustbehaftet",
   lossy: (titles) => ` Die ${titles.length > 1 ? "Regeln" : "Regel"} ${titles.map((title) => `„${title}“`).join(", ")} ${titles.length > 1 ? "ändern" : "ändert"} die Verteilung des Zielmodells: Unter ${titles.length > 1 ? "ihnen" : "ihr"} ist der Text nicht mehr der, den das Zielmodell allein schriebe.`,
 
-  heldUpRun: (labels) => `${labels.join(", ")} von etwas anderem aufgehalten`,
+  heldUpRun: (labels) => `${labels.length > 1 ? `${labels.length} Spuren` : labels[0].length > 16 ? "eine Spur" : labels[0]} aufgehalten`,
   heldUpRunMeans: "Aufgehaltene Durchläufe des Zielmodells nahmen ein Zwanzigstel der Zeit einer Spur oder mehr: In der Zeitleiste sind sie gestreift, und die Geschwindigkeiten enthalten sie.",
   provenance: { measured: "gemessen", recorded: "aufgezeichnet" },
 

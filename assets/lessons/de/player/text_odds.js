@@ -67,7 +67,7 @@ export const O = {
   sharedAtMost: (value) => `gemeinsam höchstens ${prob(value).replace("< ", "")}`,
   parts: {
     strict: { shared: "in beiden: Wahrscheinlichkeit der Annahme, welches Token der Draft auch zieht", over: "q über p: die der Ablehnung", under: "p über q: das Residuum" },
-    certain: { shared: "in beiden: die Chance der Annahme", over: "q über p: die der Ablehnung", under: "p über q: das Residuum" },
+    certain: { shared: "in beiden: die Wahrscheinlichkeit der Annahme", over: "q über p: die der Ablehnung", under: "p über q: das Residuum" },
     loose: { shared: "in beiden", over: "q über p", under: "p über q" },
     fixed: { shared: "p der Vorschläge: einer wird angenommen", over: "", under: "p aller anderen: keiner" },
     held: { shared: "p der Vorschläge", over: "", under: "p aller anderen Tokens" },

@@ -4,7 +4,7 @@ import { list, number, roomIn } from "./model.js";
 import { wasRead } from "./slots.js";
 import { count, quote, seconds, T, VERDICT } from "./text.js";
 
-const WHO = { "draft-model": "Draft", you: "Sie" };
+const WHO = { "draft-model": "Draft", eagle: "EAGLE-Kopf", eagle3: "EAGLE-3-Kopf", medusa: "Medusa-Köpfe", mtp: "MTP-Module", you: "Sie" };
 
 /** @param {number} n */
 const tokens = (n) => count(n, "Token", "Tokens");
