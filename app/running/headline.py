@@ -24,11 +24,11 @@ FORMULA = (
     "exactly γ tokens, and that a target pass over γ + 1 tokens costs as much as one over a single token. "
     "Where the measurement differs, one of these does not hold."
 )
-PARTS = (
+EXPECTED = (
     "\n\nHere α = {alpha:.1%}, γ = {gamma}, c = {cost:.3f}, so a round should bring {tokens:.2f} tokens in the time of "
     "{time:.2f} plain passes. "
 )
-MEASURED_PARTS = (
+TAKEN = (
     "Measured: {tokens:.2f} tokens in {cost:.2f} plain rounds, with {proposed:.1f} guesses. Where the tokens differ, "
     "guesses were not all equally likely to be accepted, or fewer than γ were made; where the times differ, the wider "
     "pass cost more."
@@ -163,7 +163,7 @@ def show(run: Run) -> None:
 
 def _formula_and_round(modelled: numbers.Modelled, found: Diagnosis | None) -> str:
     """What the formula expects of a round, beside what was measured."""
-    expected = PARTS.format(
+    expected = EXPECTED.format(
         alpha=modelled.alpha,
         gamma=modelled.gamma,
         cost=modelled.cost,
@@ -172,9 +172,7 @@ def _formula_and_round(modelled: numbers.Modelled, found: Diagnosis | None) -> s
     )
     if found is None:
         return expected
-    return expected + MEASURED_PARTS.format(
-        tokens=found.tokens, cost=found.cost, proposed=modelled.proposed_per_round
-    )
+    return expected + TAKEN.format(tokens=found.tokens, cost=found.cost, proposed=modelled.proposed_per_round)
 
 
 def _metrics(rows: list[tuple[str, ...]]) -> None:

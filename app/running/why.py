@@ -66,18 +66,15 @@ def held_up_words(plain: Trace, lane: Trace) -> str:
     if not parts:
         return ""
     words = " and ".join(parts)
-    own, base = (_seconds(trace) - lost for trace, lost in zip((lane, plain), longest.values(), strict=True))
+    own, base = (
+        trace.stats.decode_s - lost for trace, lost in zip((lane, plain), longest.values(), strict=True)
+    )
     without = lane.stats.tokens / own / (plain.stats.tokens / base)
     longer = LONGER if longest["plain decoding's"] else ""
     return (
         f" {words[0].upper()}{words[1:]}: something else slowed the machine down. The speedup includes this; "
         f"without it, it would be about {without:.2f}×.{longer}"
     )
-
-
-def _seconds(trace: Trace) -> float:
-    """What the rounds took together."""
-    return sum(row.draft_s + row.verify_s + row.judge_s + row.commit_s for row in trace.rounds)
 
 
 def html(lanes: Sequence[Why]) -> str:

@@ -66,10 +66,10 @@ def _parts(colour: str) -> list[int]:
 
 # the parts of a round's time, named as in the player
 PARTS = {
-    "draft": (ORANGE, "-"),
+    "draft": (ORANGE, "-"),  # as in the player
     "target pass": (BLUE, ""),
     "other work": (GREY, "."),
-}  # draft as in the player
+}
 
 
 class Look(NamedTuple):
