@@ -66,7 +66,7 @@ def test_it_boots_without_a_complaint_and_shows_a_recorded_run_which_it_says_to_
     expect(page.get_by_role("heading", name="Specdec Lab")).to_be_visible()
     expect(page.get_by_role("button", name="Stop")).to_be_disabled()
     expect(page.locator(".lane")).to_have_count(2)
-    expect(page.locator(".provenance")).to_contain_text("recorded")
+    expect(page.locator(".provenance:not(.slowed)")).to_contain_text("recorded")
     seen_together(page)
 
 
@@ -143,7 +143,7 @@ def test_a_run_opens_at_a_place_of_its_own_and_a_reload_where_the_keys_have_led(
     page.wait_for_timeout(1_000)
     address = str(page.evaluate("location.href"))
     assert "run=" in address and "round=" not in address
-    expect(page.locator(".pace")).to_contain_text("Go to the end to see all")  # not where the demo was
+    expect(page.locator(".pace")).to_contain_text("The end shows all")  # not where the demo was
     page.locator(".player").focus()
     page.keyboard.press("Home")
     for _ in range(3):

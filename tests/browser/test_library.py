@@ -61,7 +61,7 @@ def test_an_example_is_opened_walked_through_and_found_again_by_its_address(visi
     expect(page.get_by_text("Nothing here yet")).to_be_visible(timeout=SLOW)
     page.get_by_role("button", name="A draft model on code").click()
     expect(page.locator(".lane")).to_have_count(2, timeout=SLOW)
-    expect(page.locator(".provenance")).to_contain_text("recorded")
+    expect(page.locator(".provenance:not(.slowed)")).to_contain_text("recorded")
     page.locator(".control.first").click()
     page.wait_for_url(re.compile(r"run=recorded\.draft-model.*round=0"), wait_until="commit")
     transcript = page.locator(".transcript").inner_text()
@@ -145,7 +145,7 @@ def test_files_come_in_as_text_or_are_refused_in_a_sentence(visit: Open, tmp_pat
     expect(page.get_by_text("hostile.json was imported")).to_be_visible()
     page.get_by_role("button", name="hostile", exact=True).click()
     expect(page.locator(".lane")).to_have_count(1, timeout=SLOW)
-    expect(page.locator(".provenance")).to_contain_text("imported, recorded elsewhere: <img")
+    expect(page.locator(".provenance:not(.slowed)")).to_contain_text("imported, recorded elsewhere: <img")
     expect(page.get_by_text("nothing here was measured on this server")).to_be_visible()
     assert page.locator("img[src=x]").count() == 0
 

@@ -396,7 +396,7 @@ def test_the_player_names_the_passes_that_the_sentence_below_a_run_counts(page: 
 def test_the_time_bar_bars_a_pass_that_was_held_up(page: Page, server: Server) -> None:
     """Catches: a long block that looks like the target's usual work, and only says why once it is opened."""
     open_player(page)
-    expect(page.locator(".provenance")).not_to_contain_text("held up")
+    expect(page.locator(".slowed")).to_be_hidden()
     plain = plain_trace()
     rounds = [replace(row, verify_s=1.0) if at == 9 else row for at, row in enumerate(plain.rounds)]
     server.files["/traces/plain.json"] = replace(plain, rounds=rounds).to_json()
@@ -404,7 +404,7 @@ def test_the_time_bar_bars_a_pass_that_was_held_up(page: Page, server: Server) -
     legend = page.locator(".time-key .held")
     expect(page.locator(".time-round.held")).to_have_count(1)
     expect(legend).to_be_visible()
-    expect(page.locator(".provenance")).to_contain_text("Plain held up")
+    expect(page.locator(".slowed")).to_have_text("Plain held up")
     page.locator(".player").press("Home")
     expect(page.locator(".time-round.held")).to_have_count(0)  # not before it happens
     expect(legend).to_be_hidden()

@@ -71,6 +71,14 @@ WORDS = """() => {
 PLACES = "all => all.map((chip) => [chip.style.left, chip.style.top])"
 
 
+def serve_held_up(server: Server, record: dict[str, Any]) -> None:
+    """Serve the record beside a plain lane, both held up: the head's note on that must cost no further line."""
+    plain = json.loads(plain_trace().to_json())
+    for trace in (record, plain):
+        trace["rounds"][-1]["verify_s"] = 3.0
+    server.files |= {"/traces/spec.json": json.dumps(record), "/traces/plain.json": json.dumps(plain)}
+
+
 SIZES = [(1440, 900), (1280, 720)]
 APP = "body { padding: 60px 80px 0 !important }"  # the app's head and margins
 
@@ -85,10 +93,7 @@ def test_text_tree_odds_and_sentence_are_seen_together(
     width, height = size
     page.set_viewport_size({"width": width, "height": height})
     page.add_style_tag(content=APP)
-    record, plain = shaped(shape), json.loads(plain_trace().to_json())
-    for trace in (record, plain):  # both held up, which the head names in its line
-        trace["rounds"][-1]["verify_s"] = 3.0
-    server.files |= {"/traces/spec.json": json.dumps(record), "/traces/plain.json": json.dumps(plain)}
+    serve_held_up(server, shaped(shape))
     open_player(page, cursor={"round": 1, "step": 2, "node": None})
     assert page.evaluate("document.scrollingElement.scrollHeight <= innerHeight")
     for name, box in zip(PARTS, page.evaluate(BOXES, list(PARTS)), strict=True):
@@ -190,7 +195,7 @@ def test_in_a_narrow_player_the_sentence_and_the_lane_stay_with_each_view(
     page: Page, server: Server, size: tuple[int, int]
 ) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    server.files["/traces/spec.json"] = recorded("draft-model").to_json()
+    serve_held_up(server, json.loads(recorded("draft-model").to_json()))
     open_player(page, cursor={"round": 2, "step": 2, "node": None})
     for name in ("tree", "mask", "odds"):
         expect(page.locator(".panel.open")).to_have_count(1)
@@ -275,7 +280,7 @@ def test_on_a_phone_the_words_about_the_round_are_whole(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 784})
     open_player(page, cursor={"round": None, "node": None})
     said = page.locator(".pace")
-    expect(said).to_contain_text("Go to the end to see all.")
+    expect(said).to_contain_text("The end shows all.")
     expect(said).to_be_in_viewport(ratio=1)
     assert said.evaluate(
         "e => e.scrollWidth <= e.clientWidth && e.getBoundingClientRect().right <= innerWidth"

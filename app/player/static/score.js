@@ -36,6 +36,7 @@ export function createScore() {
   const [name, beside] = [el("span"), el("span")];
   const title = el("span", { class: "speedup-title" }, name, beside);
   const origin = el("span", { class: "provenance" });
+  const slowed = el("span", { class: "provenance slowed", title: T.heldUpRunMeans });
   const definition = el("p", {}, T.definition);
   const details = el("details", { class: "how" }, el("summary", {}, T.how), definition);
   const random = el("p", { class: "note random", hidden: true });
@@ -48,7 +49,7 @@ export function createScore() {
   for (const [verdict, meaning] of LEGEND) {
     legend.append(el("li", { title: meaning, "data-verdict": verdict, hidden: RARE.has(verdict) }, el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]), meaning.split(":")[0]));
   }
-  const root = el("header", { class: "score" }, speedup, el("div", { class: "origin" }, origin, details), el("div", { class: "signs" }, legend, random), lossy);
+  const root = el("header", { class: "score" }, speedup, el("div", { class: "origin" }, origin, slowed, details), el("div", { class: "signs" }, legend, random), lossy);
   const how = details.querySelector("summary");
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
@@ -112,9 +113,9 @@ export function createScore() {
       nameWhole();
       const equal = over && sameText(lanes) ? T.sameText : "";
       const held = data.provenance === "measured" ? lanes.filter(wasHeldUp).map(({ label }) => label) : [];
-      const slow = held.length ? T.heldUpRun(held) : "";
-      origin.title = [equal && T.sameTextMeans, slow && T.heldUpRunMeans].filter(Boolean).join(" ");
-      setText(origin, [T.provenance[data.provenance], data.provenance_note, equal, slow].filter(Boolean).join(" · "));
+      setText(slowed, held.length ? T.heldUpRun(held) : "");
+      origin.title = equal && T.sameTextMeans;
+      setText(origin, [T.provenance[data.provenance], data.provenance_note, equal].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn([...(view?.lanes ?? []).flatMap((lane) => lane.rounds), ...(view?.current ? [view.current] : [])]);
       if (view?.lanes.some((lane) => lane.repeated)) rare.add("again");

@@ -129,7 +129,7 @@ export const T = {
   atPrompt: "The prompt, before round 1",
   opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
     const seen = kept === null ? `${count(tokens, "token")} at once` : kept ? `${kept} kept, then a rejection` : "a rejection";
-    return `A good example: ${seen}. Go to the end to see all.`;
+    return `A good example: ${seen}. The end shows all.`;
   },
   openedWhy: "Where a replay opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass; of equals at the last.",
   sameText: "same text",
