@@ -71,6 +71,11 @@ class Kept:
         """A lesson's progress, created on first use."""
         return self.lessons.setdefault(lesson, Progress())
 
+    def now(self) -> Kept:
+        """A copy to go through: after a reconnect, a run of the page that is being stopped may add to this one."""
+        inventories = {when: dict(answers) for when, answers in list(self.inventories.items())}
+        return Kept(dict(self.lessons), inventories, dict(self.claims), dict(self.notes), self.language)
+
 
 def here() -> Kept:
     """This visitor's progress."""
@@ -130,7 +135,9 @@ def answer(given: Given | None, right: bool | None) -> Answer:
 
 def as_json(kept: Kept) -> str:
     """Everything as JSON, for download."""
-    return json.dumps({"format": FORMAT, "version": VERSION, **asdict(kept)}, indent=2, ensure_ascii=False)
+    return json.dumps(
+        {"format": FORMAT, "version": VERSION, **asdict(kept.now())}, indent=2, ensure_ascii=False
+    )
 
 
 def as_csv(kept: Kept, titles: Mapping[str, str]) -> str:
@@ -138,6 +145,7 @@ def as_csv(kept: Kept, titles: Mapping[str, str]) -> str:
     out = io.StringIO()
     rows = csv.writer(out)
     rows.writerow(["where", "title", "question", "given", "right", "at"])
+    kept = kept.now()
     for lesson, progress in kept.lessons.items():
         for question in ("predict", "check"):
             if (found := getattr(progress, question)) is not None:

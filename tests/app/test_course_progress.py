@@ -27,6 +27,24 @@ def test_what_is_downloaded_can_be_taken_up_again() -> None:
     assert progress.from_json(progress.as_json(some())) == some()
 
 
+def test_an_answer_given_while_the_progress_is_written_breaks_nothing() -> None:
+    """Catches: a page that ends in an error because a run of it that was being stopped opened one more lesson."""
+    kept = some()
+
+    class Late(str):
+        __slots__ = ()
+
+        def __deepcopy__(self, memo: object) -> str:
+            kept.of(f"lesson {len(kept.lessons)}")
+            kept.inventories["before"][f"M{len(kept.lessons)}"] = progress.answer("twice", None)
+            return str(self)
+
+    kept.of("race").predict = progress.answer(Late("A"), True)
+    kept.inventories["before"]["M1"] = progress.answer(Late("once"), None)
+    before = set(kept.lessons)
+    assert set(progress.from_json(progress.as_json(kept)).lessons) == before < set(kept.lessons)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "{", "null", '{"format": "specdec-trace", "version": 1}', '{"format": "specdec-course", "version": 2}',
