@@ -47,8 +47,8 @@ export function published(view, panel) {
   };
 }
 
-/** @type {{of: string|undefined, asked: string, value: PageCursor, at: number}|null} where the player stood that the page removed last */
-let removed = null;
+/** @type {{of: string|undefined, asked: string, value: PageCursor, at: number}|null} where the viewer moved last, in whichever player */
+let stood = null;
 
 /**
  * Reports to the page where the cursor rests, but only for the viewer's moves: playing itself leaves the address alone.
@@ -65,6 +65,13 @@ export function createReporter(box, on) {
   let reports = []; // reported and possibly still to be handed back: the page responds late, with what it knew before
   for (const gesture of ["pointerdown", "keydown"]) box.addEventListener(gesture, () => (touched = true), { capture: true });
 
+  /** The page may mount the player that replaces this one before it removes this one. */
+  function keep() {
+    const value = touched ? on.value() : null;
+    const [of, asked] = on.named();
+    if (value !== null) stood = { of, asked, value, at: performance.now() };
+  }
+
   function report() {
     const value = touched ? on.value() : null;
     if (value === null || JSON.stringify(value) === last) return;
@@ -75,6 +82,7 @@ export function createReporter(box, on) {
 
   return {
     soon() {
+      keep();
       clearTimeout(timer);
       timer = setTimeout(report, REST_MS);
     },
@@ -83,12 +91,12 @@ export function createReporter(box, on) {
       touched = true;
     },
     /**
-     * Where to begin instead: where a player of the same run stood that the page has just replaced by this one, as on
-     * leaving a presentation, if the page still names what it did then. What that one reported last may be lost with it.
+     * Where to begin instead: where a player of the same run stands that the page replaces by this one, as on leaving
+     * a presentation, if the page still names what it did then. What that one reported last may be lost with it.
      */
     stood() {
-      const last = removed;
-      removed = null;
+      const last = stood;
+      stood = null;
       const [of, asked] = on.named();
       resumed = last !== null && of !== undefined && last.of === of && last.asked === asked && performance.now() - last.at < REPLACED_MS;
       return resumed ? sure(last).value : null;
@@ -110,11 +118,6 @@ export function createReporter(box, on) {
       reports = reports.slice(Math.max(at, 0));
       return at >= 0;
     },
-    destroy() {
-      clearTimeout(timer);
-      const value = touched ? on.value() : null;
-      const [of, asked] = on.named();
-      if (value !== null) removed = { of, asked, value, at: performance.now() };
-    },
+    destroy: () => clearTimeout(timer),
   };
 }
