@@ -572,25 +572,31 @@ def test_a_cursor_that_comes_back_from_the_page_moves_nothing(page: Page) -> Non
     expect(page.locator(".where")).to_have_text("Round 9 of 12")
 
 
+@pytest.mark.parametrize("between", [0, 1])
 @pytest.mark.parametrize("first", ["the new one is mounted", "the old one is removed"])
-def test_a_player_that_replaces_another_goes_on_where_that_one_stood(page: Page, first: str) -> None:
+def test_a_player_that_replaces_another_goes_on_where_that_one_stood(
+    page: Page, first: str, between: int
+) -> None:
     """Catches: a move lost on leaving a presentation, when the page has not heard of it yet."""
     from tests.player.conftest import data
 
-    named = {"cursor": {"round": 3, "node": None}, "of": "run 1"}
+    named = {"cursor": {"round": 3, "node": None}, "of": f"run {between} {first}"}
     open_player(page, **named)
     page.locator(".player").focus()
     page.keyboard.press("ArrowDown")
     page.evaluate(
-        """async ([data, early]) => {
+        """async ([data, early, between]) => {
           const { mount } = await import("/player/player.js");
-          const [old, root] = [player, document.createElement("div")];
-          if (early) old.destroy();
-          shadow.lastElementChild.after(root);
-          window.player = mount(root, data, { setStateValue: (name, value) => sent.push(value), setTriggerValue() {} });
-          if (!early) old.destroy();
+          for (let at = 0; at <= between; at++) {  // those between are removed before they have read their run
+            const [old, root] = [player, document.createElement("div")];
+            if (early) old.destroy();
+            shadow.lastElementChild.after(root);
+            const page = { setStateValue: (name, value) => sent.push(value), setTriggerValue() {} };
+            window.player = mount(root, data, page);
+            if (!early) old.destroy();
+          }
         }""",
-        [data(**named), first == "the old one is removed"],
+        [data(**named), first == "the old one is removed", between],
     )
     expect(page.locator(".where")).to_have_text("Round 4 of 12")
     assert page.evaluate("sent.at(-1)")["round"] == 4, "the page is told"

@@ -95,11 +95,9 @@ export function createReporter(box, on) {
      * a presentation, if the page still names what it did then. What that one reported last may be lost with it.
      */
     stood() {
-      const last = stood;
-      stood = null;
       const [of, asked] = on.named();
-      resumed = last !== null && of !== undefined && last.of === of && last.asked === asked && performance.now() - last.at < REPLACED_MS;
-      return resumed ? sure(last).value : null;
+      resumed = stood !== null && of !== undefined && stood.of === of && stood.asked === asked && performance.now() - stood.at < REPLACED_MS;
+      return resumed ? sure(stood).value : null; // and so may the next one, if this one is replaced before it has read its run
     },
     /** The page itself set the cursor: nothing to report before the viewer moves. */
     forget() {
