@@ -72,7 +72,7 @@ class Kept:
         return self.lessons.setdefault(lesson, Progress())
 
     def now(self) -> Kept:
-        """A copy to go through: after a reconnect, a run of the page that is being stopped may add to this one."""
+        """A copy to go through: a run of the page that a newer one has replaced may still be adding to this one."""
         inventories = {when: dict(answers) for when, answers in list(self.inventories.items())}
         return Kept(dict(self.lessons), inventories, dict(self.claims), dict(self.notes), self.language)
 

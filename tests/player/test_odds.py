@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -861,3 +862,14 @@ def test_tokens_that_look_alike_are_told_apart_by_their_numbers(page: Page, serv
     server.files["/traces/spec.json"] = json.dumps(record)
     open_player(page, cursor={"round": 1, "step": None, "node": 0})
     assert set(page.locator(".odds .chart .bar-id").all_inner_texts()) == {f"#{first}", f"#{second}"}
+
+
+def test_an_axis_has_round_numbers_up_to_its_end(page: Page) -> None:
+    """Catches: an axis to 0.9996 without its 1, a number beyond the end, more numbers than there is room for."""
+    ends = [0.0004, 0.003, 0.02, 0.3, 0.5, 0.75, 0.9, 0.9996, 1.0]
+    for end in ends:
+        found = page.evaluate("async end => (await import('/player/areas.js')).ticks(end)", end)
+        steps = {round(b - a, 6) for a, b in pairwise(found)}
+        assert found[0] == 0 and len(steps) <= 1 and len(found) <= 5
+        assert found[-1] <= end + 0.005 and (end - found[-1]) < min(steps, default=end + 1)
+    assert page.evaluate("async () => (await import('/player/areas.js')).ticks(0.9996)")[-1] == 1
