@@ -70,10 +70,12 @@ def held_up_words(plain: Trace, lane: Trace) -> str:
         trace.stats.decode_s - lost for trace, lost in zip((lane, plain), longest.values(), strict=True)
     )
     without = lane.stats.tokens / own / (plain.stats.tokens / base)
+    ratio = lane.stats.tokens_per_second / plain.stats.tokens_per_second
+    would = "still be" if f"{without:.2f}" == f"{ratio:.2f}" else "be"
     longer = LONGER if longest["plain decoding's"] else ""
     return (
         f" {words[0].upper()}{words[1:]}: something else slowed the machine down. The speedup includes this; "
-        f"without it, it would be about {without:.2f}×.{longer}"
+        f"without it, it would {would} about {without:.2f}×.{longer}"
     )
 
 

@@ -193,7 +193,13 @@ class Diagnosis:
             "held up": f"something else that held passes up, {named['held up']}",
             "unexplained": f"passes slower than their width explains, {named['unexplained']}",
         }[self.cause]
-        return f"Most was lost to {words}"
+        own = shown.get(self._names.get(self.cause, ""))
+        alike = [
+            name
+            for name in self._names.values()
+            if shown.get(name) == own and name != self._names.get(self.cause)
+        ]
+        return f"Most was lost to {words}" + (f", and as much to {alike[0]}" if own and alike else "")
 
 
 def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | None:

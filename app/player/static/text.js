@@ -131,7 +131,7 @@ export const T = {
     const seen = kept === null ? `${count(tokens, "token")} at once` : kept ? `${kept} kept, then a rejection` : "a rejection";
     return `A good example: ${seen}. The end shows all.`;
   },
-  openedWhy: "Where a replay opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass; of equals at the last.",
+  openedWhy: "Where a replay opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass; of equals at the last that has words and a rejection.",
   sameText: "same text",
   sameTextMeans: "All lanes wrote the same tokens.",
   inAll: (/** @type {""|"noise"|"unclear"} */ doubt) => `overall${doubt && `: ${doubt}`}`,
@@ -164,7 +164,7 @@ export const T = {
     ["γ", "how many tokens are guessed in a round"],
     ["fixed", "of a guess that was not drawn at random with its q: the proposer took its likeliest tokens, as EAGLE's trees do, or copied; the rule then counts its q as 1"],
     ["rows of the odds", "the chosen token first, then by the larger of p and q; at first the four likeliest of p and of q"],
-    ["a good example", "where a run opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass; of equals at the last"],
+    ["a good example", "where a run opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass; of equals at the last that has words and a rejection"],
   ],
   signsTitle: "Signs in the text",
   signs: [
