@@ -70,7 +70,7 @@ def held_up_words(plain: Trace, lane: Trace) -> str:
         trace.stats.decode_s - lost for trace, lost in zip((lane, plain), longest.values(), strict=True)
     )
     without = lane.stats.tokens / own / (plain.stats.tokens / base)
-    ratio = lane.stats.tokens_per_second / plain.stats.tokens_per_second
+    ratio = lane.stats.tokens / lane.stats.decode_s / (plain.stats.tokens / plain.stats.decode_s)
     would = "still be" if f"{without:.2f}" == f"{ratio:.2f}" else "be"
     longer = LONGER if longest["plain decoding's"] else ""
     return (

@@ -50,5 +50,7 @@ def test_the_sentence_names_the_lane_and_how_long() -> None:
     assert "and 2 of plain decoding's passes together took 400 ms longer" in held_up_words(slow_plain, slow)
     assert held_up_words(slow_plain, slow).endswith(f"{undisturbed.speedup:.2f}×.{LONGER}")
     assert held_up_words(_slowed(plain, {}), _slowed(lane, {})) == ""
-    twice = [_slowed(trace, {1: 0.01 + 0.01 * len(trace.rounds)}) for trace in (plain, lane)]
+    twice = [
+        _slowed(one, {1: 0.01 + _slowed(one, {}).stats.decode_s}) for one in (plain, lane)
+    ]  # each of the two
     assert f"it would still be about {undisturbed.speedup:.2f}×." in held_up_words(*twice)
