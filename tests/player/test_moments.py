@@ -498,3 +498,16 @@ def test_once_all_is_judged_the_rest_is_said_not_to_be_reached(page: Page) -> No
         assert found["moments"][-2].endswith(f"is rejected ({judged} of {judged + rest} judged{tail}).")
         seen += bool(rest)
     assert seen
+
+
+def test_what_is_known_not_to_be_reached_is_said_before_all_is_judged(page: Page) -> None:
+    """Trees. Catches: “1 of 7 judged” beside a guess that the tree already shows as not reached."""
+    events = page.evaluate(MOMENTS, [tree_record(), 1])
+    (said, *_) = page.evaluate(SENTENCES, [tree_record(), []])
+    counts = []
+    for event, sentence in zip(events, said["moments"], strict=True):
+        if event["phase"] == "judged" and "waiting" in event["verdicts"]:
+            counts.append(event["verdicts"].count("unreached"))
+            tail = f", {counts[-1]} not reached" if counts[-1] else ""
+            assert sentence.endswith(f" ({len(event['judged'])} of 7 judged{tail}).")
+    assert counts == [1] * 5

@@ -40,7 +40,8 @@ export function sentenceAt(view) {
     const kept = fallen.filter((item) => item.verdict === "accepted").length;
     return `${head}the guesses are judged as a whole; ${kept ? `the first ${count(kept, "token")} ${kept === 1 ? "is" : "are"} accepted` : "nothing is accepted"}.`;
   }
-  const out = current.proposals.some((item) => item.verdict === "waiting") ? 0 : read - fallen.length;
+  const passed = current.proposals.filter((item) => item.verdict === "unreached").length; // as far as is known yet
+  const out = current.proposals.some((item) => item.verdict === "waiting") ? passed : read - fallen.length;
   return `${head}${quote(judged.text)} is ${VERDICT[judged.verdict]} (${fallen.length} of ${read} judged${out ? `, ${out} not reached` : ""}).`;
 }
 

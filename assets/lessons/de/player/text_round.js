@@ -33,7 +33,8 @@ export function sentenceAt(view) {
     const first = kept === 1 ? "das erste Token ist" : `die ersten ${kept} Tokens sind`;
     return `${head}Der Draft wird als Ganzes beurteilt; ${kept ? `${first} angenommen` : "nichts ist angenommen"}.`;
   }
-  const out = current.proposals.some((item) => item.verdict === "waiting") ? 0 : read - fallen.length;
+  const passed = current.proposals.filter((item) => item.verdict === "unreached").length; // soweit schon bekannt
+  const out = current.proposals.some((item) => item.verdict === "waiting") ? passed : read - fallen.length;
   return `${head}${quote(judged.text)} ist ${VERDICT[judged.verdict]} (${fallen.length} von ${read} beurteilt${out ? `, ${out} nicht erreicht` : ""}).`;
 }
 
