@@ -43,7 +43,10 @@ export function icon(path) {
  * @param {string} text
  */
 export function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  if (node.textContent === text) return;
+  const { firstChild } = node;
+  if (text && firstChild instanceof Text && !firstChild.nextSibling) firstChild.data = text; // a new text node is laid out anew
+  else node.textContent = text;
 }
 
 /**
