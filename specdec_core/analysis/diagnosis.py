@@ -193,13 +193,12 @@ class Diagnosis:
             "held up": f"something else that held passes up, {named['held up']}",
             "unexplained": f"passes slower than their width explains, {named['unexplained']}",
         }[self.cause]
-        own = shown.get(self._names.get(self.cause, ""))
+        mine = self._names.get(self.cause, "")
+        others = [name for name in self._names.values() if name != mine]
         alike = [
-            name
-            for name in self._names.values()
-            if shown.get(name) == own and name != self._names.get(self.cause)
+            f", and as much to {name}" for name in others if name in shown and shown[name] == shown.get(mine)
         ]
-        return f"Most was lost to {words}" + (f", and as much to {alike[0]}" if own and alike else "")
+        return f"Most was lost to {words}{''.join(alike)}"
 
 
 def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | None:

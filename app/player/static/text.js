@@ -76,6 +76,8 @@ export const Q = {
   sent: (/** @type {string} */ words) => `Your guess: ${words.replace(/ /g, "␣")}`,
 };
 
+const OPENS = "in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass; of equals preferably at one with a rejection, with words, and with enough text for a speedup";
+
 export const T = {
   player: "Player: speculative decoding, round by round. Press ? for its keys.",
   lane: (/** @type {string} */ label) => `Text of ${label}`,
@@ -131,7 +133,7 @@ export const T = {
     const seen = kept === null ? `${count(tokens, "token")} at once` : kept ? `${kept} kept, then a rejection` : "a rejection";
     return `A good example: ${seen}. The end shows all.`;
   },
-  openedWhy: "Where a replay opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass; of equals at the last that has words and a rejection.",
+  openedWhy: `Where a replay opens: ${OPENS}.`,
   sameText: "same text",
   sameTextMeans: "All lanes wrote the same tokens.",
   inAll: (/** @type {""|"noise"|"unclear"} */ doubt) => `overall${doubt && `: ${doubt}`}`,
@@ -164,7 +166,7 @@ export const T = {
     ["γ", "how many tokens are guessed in a round"],
     ["fixed", "of a guess that was not drawn at random with its q: the proposer took its likeliest tokens, as EAGLE's trees do, or copied; the rule then counts its q as 1"],
     ["rows of the odds", "the chosen token first, then by the larger of p and q; at first the four likeliest of p and of q"],
-    ["a good example", "where a run opens: in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass; of equals at the last that has words and a rejection"],
+    ["a good example", `where a run opens: ${OPENS}`],
   ],
   signsTitle: "Signs in the text",
   signs: [
