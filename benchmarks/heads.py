@@ -1,7 +1,8 @@
 """EAGLE-3 against EAGLE on one target: tokens per target pass, in the usual tree and in deep ones.
 
     python -m benchmarks.heads                       the bundled models on the shipped prompts
-    python -m benchmarks.heads --prompts my.jsonl    other prompts, as `specdec sweep --prompts` takes them
+    python -m benchmarks.heads --prompts my.jsonl    other prompts, as `specdec sweep --prompts` takes them; in
+                                                     benchmarks/heads_prompts.jsonl 128 written after the training
     python -m benchmarks.heads --heldout training/runs/data
                                                      beginnings of documents that were held back from training
     python -m benchmarks.heads --eagle FOLDER --eagle3 FOLDER

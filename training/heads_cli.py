@@ -150,6 +150,24 @@ def mtp(
     _report(runs, folder, state, "module")
 
 
+@app.command()
+def continuations(
+    tokens: Annotated[int, typer.Option(min=1000, help="Tokens to write, beginnings included.")] = 3_000_000,
+    corpus: Annotated[Path, typer.Option(help="Folder with the corpus files.")] = Path("training/corpus"),
+    runs: Runs = RUNS,
+    out: Annotated[Path, typer.Option(help="Folder of prepared data to write.")] = RUNS / "own" / "data",
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Each with one thread and a seed.")] = 2,
+    rows: Annotated[int, typer.Option(min=2, help="Texts written at once by a process.")] = 256,
+) -> None:
+    """Let the bundled target write its own training text, for `eagle` and `eagle3` with `--runs training/runs/own`."""
+    from training.continuations import written
+
+    count = written(out, runs / "data", corpus, tokens, processes, rows)
+    for remember in _remember:
+        remember(runs)
+    typer.echo(f"{count:,} tokens written to {out}.")
+
+
 def _report(runs: Path, folder: Path, state: dict[str, object], part: str) -> None:
     for remember in _remember:
         remember(runs)
