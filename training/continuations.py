@@ -1,8 +1,9 @@
 """Which text do the bundled target's heads meet in use? What the target writes itself, from others' beginnings.
 
-Beginnings are those of training documents in the proportions of the closing phase, instructions as a user would type
-them, and nothing at all. Half is written at T = 0, half at T = 0.7 or 1; a text that loops ends there. The result is
-prepared data (`prepare.py`) of two sources, `greedy` and `sampled`, in the proportion in which they were written.
+Beginnings are what visitors would type (`people.jsonl`), whole or its first words, those of training documents in the
+proportions of the closing phase, instructions, and nothing at all. Half is written at T = 0, half at T = 0.7 or 1; a
+text that loops ends there. The result is prepared data (`prepare.py`) of two sources, `greedy` and `sampled`, in the
+proportion in which they were written.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from training.waves import Waves
 
 SHORTEST, LONGEST = 4, 160  # tokens of a beginning
 WRITTEN = 160  # tokens that are added, at most
-FROM_NOTHING, FROM_INSTRUCTIONS = 0.05, 0.15  # shares of the beginnings
+PEOPLE = Path(__file__).with_name("people.jsonl")  # 599 prompts, written for this
+FROM_NOTHING, FROM_INSTRUCTIONS, FROM_PEOPLE = 0.03, 0.1, 0.45  # shares of the beginnings
+WHOLE = 0.4  # of the people's prompts; of the others the first words, so that few texts are written twice
 TEMPERATURES = (0.7, 1.0)  # of the sampled half, wave by wave
 HELD_OUT = 0.01  # of the texts of each source
 GREEDY, SAMPLED = 0, 2  # ways of `waves`
@@ -39,6 +42,8 @@ GREEDY, SAMPLED = 0, 2  # ways of `waves`
 
 def beginnings(data: Path, corpus: Path, tokenizer: Any, seed: int) -> Iterator[list[int]]:
     """Beginnings without end, as tokens; of documents of the prepared data no more than half of each."""
+    typed = [json.loads(line)["prompt"] for line in PEOPLE.read_text(encoding="utf-8").splitlines()]
+    people = [list(tokenizer.encode(prompt)[:LONGEST]) for prompt in typed]
     chance = random.Random(seed)
     names = list(FOCUS)
     sources = {name: SourceRows(data, name, index, LONGEST, seed) for index, name in enumerate(names)}
@@ -49,6 +54,9 @@ def beginnings(data: Path, corpus: Path, tokenizer: Any, seed: int) -> Iterator[
             yield [EOS_ID]
         elif kind < FROM_NOTHING + FROM_INSTRUCTIONS:
             yield list(tokenizer.encode(next(asked).text)[:LONGEST])
+        elif kind < FROM_NOTHING + FROM_INSTRUCTIONS + FROM_PEOPLE:
+            prompt = chance.choice(people)
+            yield prompt if chance.random() < WHOLE else prompt[: chance.randint(1, len(prompt))]
         else:
             source = sources[chance.choices(names, list(FOCUS.values()))[0]]
             at = chance.randrange(len(source.starts) - 1)

@@ -67,8 +67,10 @@ def new_head(target: Frozen, vocabulary: Tensor | None, rows: Tensor, seed: int)
     return head
 
 
-def started_from(target: Frozen, folder: Path) -> Eagle3Head:
+def started_from(target: Frozen, folder: Path, whole: bool = False) -> Eagle3Head:
     """A head of the same target that was trained before, to be trained further.
+
+    With `whole` it guesses all the target's tokens: those it could not guess by the target's own output rows at first.
 
     Raises:
         ModelError: with one sentence, if it cannot be read or does not fit the target.
@@ -78,6 +80,12 @@ def started_from(target: Frozen, folder: Path) -> Eagle3Head:
     head = eagle3.read(
         str(folder), int(width), int(vocabulary), int(target.embedding.weight.shape[1]), layers
     )
+    if whole and head.vocabulary is not None:
+        output = target.output.weight.detach().float().cpu().clone()
+        output[head.vocabulary] = head.lm_head.weight
+        head.lm_head = torch.nn.Linear(int(width), int(vocabulary), bias=False)
+        head.lm_head.weight = torch.nn.Parameter(output)
+        head.restrict(None)
     return head.to(target.model.device, torch.float32).requires_grad_(True).train()
 
 

@@ -88,11 +88,11 @@ def eagle3(
     target = open_target(model, pick_device(device))
     batches, heldout = rows_for(model, text, runs / "data", plan)
     heldout = heldout[:: -(-len(heldout) // HELD_OUT)]
+    size = int(target.output.weight.shape[0])
     if start:
-        head = started_from(target, start)
+        head = started_from(target, start, whole=vocabulary >= size)
     else:
         counted, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
-        size = int(target.output.weight.shape[0])
         guesses = frequent(counted, vocabulary, size) if vocabulary < size else None
         head = new_head(target, guesses, torch.cat([counted.next() for _ in range(8)]), seed)
     state = train(

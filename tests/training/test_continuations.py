@@ -19,6 +19,7 @@ from training.evaluate import heldout_rows
 from training.instructions import Instruction
 
 VOCABULARY = 64
+TYPED = [25, 26, 27, 25]  # what a person typed, in tokens of `Words`
 
 
 class Words:
@@ -44,6 +45,12 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         np.save(folder / f"{name}.train.npy", np.concatenate(texts).astype(np.uint16))
         np.save(folder / f"{name}.train.starts.npy", np.cumsum([0, *map(len, texts)]))
     (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
+    people = tmp_path / "people.jsonl"
+    people.write_text(
+        json.dumps({"prompt": " ".join("a" * (token - 1) for token in TYPED), "family": "free"}) + "\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(continuations, "PEOPLE", people)
     return folder
 
 
@@ -55,12 +62,17 @@ def texts_in(folder: Path, name: str) -> list[list[int]]:
     return found
 
 
-def test_beginnings_are_parts_of_documents_instructions_and_nothing(data: Path, tmp_path: Path) -> None:
-    """Catches: a beginning from the middle of a document, one that holds more than half of it, a kind left out."""
+def test_beginnings_are_of_people_documents_instructions_and_nothing(data: Path, tmp_path: Path) -> None:
+    """Catches: a beginning from the middle of a document, one that holds more than half of it, a kind left out, prompts
+    of people that are always whole or never."""
     found = list(islice(beginnings(data, tmp_path, Words(), 0), 800))
     of_documents = [one for one in found if one[1:2] == [7]]
-    assert 10 < sum(one == [0] for one in found) < 80
-    assert 70 < sum(one[:4] == Words().encode("what is a number") for one in found) < 180
+    typed = [one for one in found if one[0] == TYPED[0]]
+    assert 10 < sum(one == [0] for one in found) < 60
+    assert 40 < sum(one[:4] == Words().encode("what is a number") for one in found) < 130
+    assert 270 < len(typed) < 450 and all(one == TYPED[: len(one)] for one in typed)
+    assert {len(one) for one in typed} == {1, 2, 3, 4}
+    assert 0.45 < np.mean([len(one) == 4 for one in typed]) < 0.65  # 0.4 whole, and a quarter of the others
     for one in of_documents:
         most = 14 // 2 if one[0] < 40 else LONGEST
         assert SHORTEST <= len(one) <= most and one[1:] == ([7, 8, 9] * LONGEST)[: len(one) - 1]

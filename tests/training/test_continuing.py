@@ -13,6 +13,7 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 import specdec_core as sd
+from specdec_core.models.heads import eagle3 as layout
 from specdec_core.runtime.kv import KVMemory
 from tests.core.tiny import build, tokenizer
 from training import eagle3, mtp
@@ -165,3 +166,24 @@ def test_a_trained_head_is_trained_further(kind: str, tmp_path: Path) -> None:
     assert 0 < apart(first, further) < apart(fresh, further) and apart(further, again) > 0
     assert "64 tokens" in (card := (tmp_path / "again" / "README.md").read_text())
     assert "after 320 tokens in an earlier run" in card
+
+
+@torch.no_grad()
+def test_a_head_trained_further_can_learn_the_tokens_it_could_not_guess(
+    target: Frozen, tmp_path: Path
+) -> None:
+    """Its own rows stay; the others are the target's. Catches: rows in another order, a vocabulary that stays small."""
+    narrow = eagle3.new_head(target, IDS, _rows().next(), seed=1)
+    narrow.lm_head.weight.add_(torch.randn(narrow.lm_head.weight.shape))
+    layout.write(tmp_path / "head", narrow, "tiny", {}, torch.float32)
+    wide = eagle3.started_from(target, tmp_path / "head", whole=True)
+    states = torch.randn(2, 3, narrow.lm_head.in_features)
+    found = wide.guess(states, wide.lm_head)
+    assert found.shape[-1] == VOCABULARY and wide.vocabulary is None
+    torch.testing.assert_close(found[..., IDS], narrow.guess(states, narrow.lm_head))
+    others = torch.arange(1, VOCABULARY, 2)
+    torch.testing.assert_close(found[..., others], target.output(narrow.norm(states))[..., others])
+    assert eagle3.started_from(target, tmp_path / "head").vocabulary is not None
+    layout.write(tmp_path / "wide", wide, "tiny", {}, torch.float32)
+    assert "d2t" not in load_file(tmp_path / "wide" / "model.safetensors")
+    assert eagle3.started_from(target, tmp_path / "wide").lm_head.out_features == VOCABULARY
