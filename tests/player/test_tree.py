@@ -334,6 +334,32 @@ def test_a_chain_keeps_all_its_numbers(page: Page) -> None:
     ]
 
 
+def test_numbers_come_with_the_size_that_has_room_for_them(page: Page, server: Server) -> None:
+    """Catches: nodes without numbers after zooming in, old ones left in nodes that show none."""
+    show(page, server, tree_record([-1] * 3 + [0] * 3))
+    tree = page.locator(".tree")
+    tree.locator(".chip").first.focus()
+    for key, detail in (
+        ("-", "mark"),
+        ("+", "text"),
+        ("+", "full"),
+        ("-", "text"),
+        ("-", "mark"),
+        ("+", "full"),
+    ):
+        for _ in range(30):
+            if tree.get_attribute("data-detail") == detail:
+                break
+            page.keyboard.press(key)
+        expect(tree).to_have_attribute("data-detail", detail)
+        said = [bool(each) for each in tree.locator(".chip:not(.ghost) .chip-facts").all_text_contents()]
+        assert said == [detail == "full"] * 6, (detail, said)
+        bars = tree.locator(".chip:not(.ghost) .bars").evaluate_all(
+            "all => all.map(b => b.style.backgroundSize)"
+        )
+        assert [not bar.startswith("0") for bar in bars] == [detail != "mark"] * 6, (detail, bars)
+
+
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
 def test_a_node_says_what_its_own_q_is(page: Page, server: Server, temperature: float) -> None:
     """Catches: “own q” above temperature 0, which nothing on the page explains."""

@@ -57,12 +57,9 @@ export function createTree() {
   let items = [];
   let straight = roomyLayout([]); // as the tree is
   let layout = /** @type {Layout} */ (straight); // as it is drawn: a long chain in lines
-  /** @type {Round|null} */
-  let unfolded = null; // the round whose pruned guesses were requested
-  /** @type {Wish} */
-  let wish = "auto";
-  /** @type {Room} */
-  let room = { width: 0, height: 0, scale: 1 };
+  let unfolded = /** @type {Round|null} */ (null); // the round whose pruned guesses were requested
+  let wish = /** @type {Wish} */ ("auto");
+  let room = /** @type {Room} */ ({ width: 0, height: 0, scale: 1 });
   let scroll = { left: 0, top: 0 };
   /** @type {View|null} */
   let shown = null; // the last view
@@ -192,6 +189,7 @@ export function createTree() {
         focus: key !== here ? "" : view.chosen ? "selected" : "focused",
         stop: key === stop,
         isOwn,
+        detail: box.dataset.detail ?? "",
       });
     }
     setNote(tapped, view.chosen && here !== null && isNarrow(room) ? (nodes.get(here)?.chip.title ?? "") : "");
@@ -216,7 +214,10 @@ export function createTree() {
     const { column, row } = current();
     const detail = detailOf({ column, row }, room.scale);
     const size = (/** @type {Place|undefined} */ place) => `inline-size: ${((place?.wide ?? 1) - GAP) * column}px; block-size: ${row - (detail === "full" ? 5 : 3)}px`;
-    write(drawn, "detail", detail, (value) => (box.dataset.detail = value));
+    write(drawn, "detail", detail, (value) => {
+      box.dataset.detail = value;
+      if (shape && shown?.current) paint(shape, shown, shown.current);
+    });
     write(drawn, "stem", size(layout.places.get(ROOT)), (value) => (stem.style.cssText = value));
     stem.classList.toggle("noted", note.fit(layout, { column, row }, room.scale));
     for (const item of items) {
