@@ -1,12 +1,11 @@
-"""How long a step of the player's cursor takes in Chromium, on a trace of 256 tokens with trees of 64 nodes.
+"""How long does a step of the player's cursor take in Chromium, on 256 tokens with the usual trees and with 64 nodes?
 
     python -m benchmarks.player [--trace FILE] [--width PX] [--most STEPS] [--json FILE]
 
-Records the trace with the bundled target and its EAGLE head beside a plain lane, at temperature 1 with the first seed
-whose story is long enough, opens both in the player and steps through them by keys, by event and by round,
-forward and back. A step is the key's handler and the layout it
-forces; its median and worst are printed, and the processor time of the page's thread, which a busy machine affects
-less.
+Records each trace with the bundled target and its EAGLE head beside a plain lane, at temperature 1 with the first seed
+whose story is long enough, opens both in the player and steps through them by keys, by event and by round, forward and
+back. A step is the key's handler and the layout it forces; its median and worst are printed, and the processor time of
+the page's thread, which a busy machine affects less.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ STATIC = Path(__file__).resolve().parent.parent / "app" / "player" / "static"
 HOST = "http://player.invalid/"  # answered from disk by `_serve`, never resolved
 TYPES = {".js": "text/javascript", ".css": "text/css"}
 PROMPT = "Once upon a time, there was a little girl named Lily. She"
-NODES = 64
+TREES: dict[str, dict[str, int]] = {"usual": {}, "64 nodes": {"nodes": 64, "top_k": 10, "depth": 6}}
 TOKENS = 256
 SEEDS = 64
 
@@ -64,17 +63,16 @@ WALK = """async ([key, most]) => {
 }"""
 
 
-def record() -> list[dict[str, Any]]:
-    """A plain lane and an EAGLE lane of 256 tokens with trees of 64 nodes, as parsed JSON.
+def record(tree: dict[str, int]) -> list[dict[str, Any]]:
+    """A plain lane and an EAGLE lane of 256 tokens, as parsed JSON; `tree`: the head's options.
 
     Raises SystemExit where no seed gives a story that long.
     """
     import specdec_core as sd
 
     models = sd.load_models()
-    options = {"nodes": NODES, "top_k": 10, "depth": 6}
     lanes: list[dict[str, Any]] = []
-    for proposer, chosen in (("none", {}), ("eagle", options)):
+    for proposer, chosen in (("none", {}), ("eagle", tree)):
         for seed in range(SEEDS):
             settings = sd.Settings(
                 proposer=proposer, options=chosen, max_new_tokens=TOKENS, temperature=1.0, seed=seed
@@ -154,18 +152,26 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=4_000, help="steps of each kind")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    traces = [json.loads(file.read_text(encoding="utf-8")) for file in arguments.trace or []] or record()
-    sizes = [len(row["nodes"]["token"]) for row in traces[-1]["rounds"]]
-    print(f"{len(traces[-1]['output']['ids'])} tokens in {len(sizes)} rounds of up to {max(sizes)} nodes")
+    given = [json.loads(file.read_text(encoding="utf-8")) for file in arguments.trace or []]
+    cases = {"given": given} if given else {name: record(tree) for name, tree in TREES.items()}
+    found: dict[str, dict[str, dict[str, float]]] = {}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        found = measure(
-            browser.new_page(viewport={"width": arguments.width, "height": 900}), traces, arguments.most
-        )
+        for name, traces in cases.items():
+            sizes = [len(row["nodes"]["token"]) for row in traces[-1]["rounds"]]
+            print(
+                f"{name}: {len(traces[-1]['output']['ids'])} tokens in {len(sizes)} rounds of up to {max(sizes)} nodes"
+            )
+            with browser.new_page(viewport={"width": arguments.width, "height": 900}) as page:
+                found[name] = measure(page, traces, arguments.most)
+            print(
+                f"{'ms per step':14}{'steps':>8}{'median':>10}{'worst':>10}{'thread':>10}   wanted: ≤ 16, ≤ 50"
+            )
+            for title, row in found[name].items():
+                print(
+                    f"{title:14}{row['steps']:8}{row['median']:10.1f}{row['worst']:10.1f}{row['thread']:10.1f}"
+                )
         browser.close()
-    print(f"{'ms per step':14}{'steps':>8}{'median':>10}{'worst':>10}{'thread':>10}   wanted: ≤ 16, ≤ 50")
-    for title, row in found.items():
-        print(f"{title:14}{row['steps']:8}{row['median']:10.1f}{row['worst']:10.1f}{row['thread']:10.1f}")
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
