@@ -336,7 +336,9 @@ def test_a_chain_keeps_all_its_numbers(page: Page) -> None:
 
 def test_numbers_come_with_the_size_that_has_room_for_them(page: Page, server: Server) -> None:
     """Catches: nodes without numbers after zooming in, old ones left in nodes that show none."""
-    show(page, server, tree_record([-1] * 3 + [0] * 3))
+    record = tree_record([-1] * 3 + [0] * 3)
+    record["texts"]["504"] = " a rather long word"
+    show(page, server, record)
     tree = page.locator(".tree")
     tree.locator(".chip").first.focus()
     for key, detail in (
@@ -358,6 +360,10 @@ def test_numbers_come_with_the_size_that_has_room_for_them(page: Page, server: S
             "all => all.map(b => b.style.backgroundSize)"
         )
         assert [not bar.startswith("0") for bar in bars] == [detail != "mark"] * 6, (detail, bars)
+    for _ in range(30):
+        page.keyboard.press("-")
+    widths = tree.locator(".chip:not(.ghost)").evaluate_all("all => all.map(one => one.offsetWidth)")
+    assert len(set(widths)) == 1, "a word that is not shown needs no room"
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.9])

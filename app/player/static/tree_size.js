@@ -173,7 +173,9 @@ export function drawn(wish, room, items, straight, words) {
   const plain = fitting(straight, room);
   const across = isChain(items) ? acrossOf(wish, room, items.filter(({ node }) => node !== OWN).length) : null;
   const base = across === null ? (isChain(items) ? plain : (treeInLines(wish, room, straight) ?? plain)) : folded(items, across);
-  const column = sizeOf(wish, room, base).column / room.scale;
+  const size = sizeOf(wish, room, base);
+  if (detailOf(size, room.scale) === "mark") return base; // no word needs room
+  const column = size.column / room.scale;
   const edge = isNarrow(room) ? WORDS.phone : WORDS.edge;
   return stretched(widened(base, words, column, edge), items, new Map(words), column, edge);
 }
