@@ -1,8 +1,8 @@
-"""EAGLE-3 against EAGLE on one target: tokens per target pass, in the usual tree and in deep ones.
+"""EAGLE-3 against EAGLE on one target: tokens per target pass, in a chain, in the usual tree and in deep ones.
 
     python -m benchmarks.heads                       the bundled models on the shipped prompts
     python -m benchmarks.heads --prompts my.jsonl    other prompts, as `specdec sweep --prompts` takes them; in
-                                                     benchmarks/heads_prompts.jsonl 128 written after the training
+                                                     benchmarks/heads_prompts.jsonl 220 that no training has seen
     python -m benchmarks.heads --heldout training/runs/data
                                                      beginnings of documents that were held back from training
     python -m benchmarks.heads --eagle FOLDER --eagle3 FOLDER
@@ -26,6 +26,7 @@ from specdec_core.record.repeats import LOOP
 from specdec_core.sweep.cases import ORDER, from_jsonl, shipped
 
 TREES: dict[str, dict[str, int]] = {
+    "chain of 5": {"nodes": 5, "depth": 5, "top_k": 1},  # as vLLM runs both
     "usual": {},
     "32 in 8 levels": {"nodes": 32, "depth": 8, "top_k": 10},
     "59 in 8 levels": {"nodes": 59, "depth": 8, "top_k": 10},
