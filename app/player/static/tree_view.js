@@ -51,8 +51,7 @@ export function createTree() {
   const parts = [el("div", { class: "tree-bar" }, el("p", { class: "guide" }, about, guide), zoom.root), box, tapped, cue, fold, lost, legend.root];
   const root = el("div", { class: "chips", role: "group" });
 
-  /** @type {Shape|null} */
-  let shape = null;
+  let shape = /** @type {Shape|null} */ (null);
   /** @type {ReturnType<typeof itemsOf>["items"]} */
   let items = [];
   let straight = roomyLayout([]); // as the tree is
