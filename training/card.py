@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import specdec_core as sd
-from training.checkpoints import load_state, require_checkpoint
+from training.checkpoints import counters, load_state, require_checkpoint
 from training.fetch import load_sources
 from training.figures import measure as measure_figures
 from training.latency import latency_ratio
@@ -98,14 +98,9 @@ def trained_before(models: Path) -> dict[str, Any]:
         found = json.loads(card.read_text(encoding="utf-8"))
         runs, commands = dict(found["runs"]), list(found["commands"])
     for name in PARTS:
-        config = models / f"specdec-{name}" / "config.json"
-        said = (
-            json.loads(config.read_text(encoding="utf-8")).get("specdec_training")
-            if config.is_file()
-            else None
-        )
-        if said:
-            runs[name] = {key: said[key] for key in ("step", "tokens", "seconds")}
+        folder = models / f"specdec-{name}"
+        if (folder / "config.json").is_file() and (said := counters(folder))["step"]:
+            runs[name] = said
     return {"commands": commands, "runs": runs}
 
 

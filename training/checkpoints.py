@@ -59,6 +59,14 @@ def load_state(checkpoint: Path) -> dict[str, Any]:
     return state
 
 
+def counters(folder: Path) -> dict[str, Any]:
+    """What heads in this folder say of their training; with the run before it, if there was one."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = config.get("specdec_training", {})
+    before = found.pop("earlier", {})
+    return {key: found.get(key, 0) + before.get(key, 0) for key in ("step", "tokens", "seconds")}
+
+
 def load_optimisers(checkpoint: Path) -> dict[str, Any]:
     """Optimiser state of a checkpoint, read as tensors and plain values only."""
     state: dict[str, Any] = torch.load(checkpoint / "optimisers.pt", weights_only=True)

@@ -272,7 +272,8 @@ def eagle(
     focus: Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")] = False,
 ) -> None:
     """Train an EAGLE head for a target, measure it and write it out; continues the run if it has a checkpoint."""
-    from training.heads import counters, eagle_from, new_eagle, train
+    from training.checkpoints import counters
+    from training.heads import eagle_from, new_eagle, train
     from training.heads import export as export_heads
     from training.heads_data import open_target, rows_for
     from training.loop import Plan

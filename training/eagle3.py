@@ -235,8 +235,8 @@ It reads what layers {layers} of the target read and guesses among {state["guess
 stored in 16 bits; the embedding is the target's. It guesses for `{target.name}` and is of no use to another model,
 or to the same one after further training. {made}
 
-How often the target itself would write the guessed token, on held-out text: step 1 reads the target's states, each
-later step the head's own output of the step before.
+How often the target itself would write the guessed token, on held-out text of the kind it learnt from
+last: step 1 reads the target's states, each later step the head's own output of the step before.
 
 {table(["", "first guess", "first five", f"first {RANKS}"], rows)}
 """

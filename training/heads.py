@@ -8,7 +8,6 @@ cross-entropy between its distribution through the output matrix and the target'
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -255,7 +254,7 @@ def folder_card(what: str, size: int, target: str, state: dict[str, Any], rows: 
 {size:,} parameters, stored in 16 bits. They guess for `{target}` and are of no use to another model,
 or to the same one after further training. {made_by(state["kind"], state)}
 
-How often the target itself would write the guessed token, on held-out text:
+How often the target itself would write the guessed token, on held-out text of the kind it learnt from last:
 
 {table(["", "first guess", "first five", f"first {RANKS}"], shares)}
 """
@@ -268,14 +267,6 @@ def made_by(kind: str, state: dict[str, Any]) -> str:
     more = f", after {before:,} tokens in an earlier run" if before else ""
     made = f"{steps:,} steps, {tokens:,} tokens, {minutes:.1f} active minutes{more}"
     return f"Made by `python -m training {kind}`: {made}."
-
-
-def counters(folder: Path) -> dict[str, Any]:
-    """What heads in this folder say of their training; with the run before it, if there was one."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    found: dict[str, Any] = config.get("specdec_training", {})
-    before = found.pop("earlier", {})
-    return {key: found.get(key, 0) + before.get(key, 0) for key in ("step", "tokens", "seconds")}
 
 
 def same_run(run: Path, facts: dict[str, Any]) -> None:

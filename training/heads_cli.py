@@ -67,8 +67,8 @@ def eagle3(
     focus: Focus = False,
 ) -> None:
     """Train an EAGLE-3 head for a target, measure it and write it out; continues the run if it has a checkpoint."""
+    from training.checkpoints import counters
     from training.eagle3 import export, frequent, new_head, started_from, train
-    from training.heads import counters
     from training.heads_data import open_target, rows_for
     from training.loop import Plan
     from training.optimisers import Rates
