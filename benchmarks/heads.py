@@ -5,6 +5,8 @@
                                                      benchmarks/heads_prompts.jsonl 220 that no training has seen
     python -m benchmarks.heads --heldout training/runs/data
                                                      beginnings of documents that were held back from training
+    python -m benchmarks.heads --tree-temperature 0.65
+                                                     as the option of that name; else what is measured for each head
     python -m benchmarks.heads --eagle FOLDER --eagle3 FOLDER
 
 Prompts whose plain continuation is a loop are left out: any head guesses a loop well. Passes are counted, so the
@@ -25,7 +27,7 @@ import specdec_core as sd
 from specdec_core.record.repeats import LOOP
 from specdec_core.sweep.cases import ORDER, from_jsonl, shipped
 
-TREES: dict[str, dict[str, int]] = {
+TREES: dict[str, dict[str, float]] = {
     "chain of 5": {"nodes": 5, "depth": 5, "top_k": 1},  # as vLLM runs both
     "usual": {},
     "32 in 8 levels": {"nodes": 32, "depth": 8, "top_k": 10},
@@ -67,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--eagle3", help="folder of the EAGLE-3 head; default: the one that ships")
     parser.add_argument("--prompts", type=Path, help="JSONL of other prompts")
     parser.add_argument("--heldout", type=Path, help="folder of prepared data")
+    parser.add_argument("--tree-temperature", type=float, help="for both; default: as measured for each")
     parser.add_argument("--tokens", type=int, default=128, help="written to each prompt")
     given = parser.parse_args(argv)
     models = sd.load_models(eagle=given.eagle, eagle3=given.eagle3)
@@ -82,6 +85,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{'tokens per target pass':24}{'EAGLE':>8}{'EAGLE-3':>9}{'ratio':>8}  95 % interval")
     for name, options in TREES.items():
         counts = []
+        if given.tree_temperature is not None:
+            options = {**options, "tree_temperature": given.tree_temperature}
         for proposer in ("eagle", "eagle3"):
             lane = settings.but(proposer=proposer, options=options)
             runs = [sd.decode(models, prompt, lane).stats for prompt in kept]

@@ -28,6 +28,7 @@ export interface Nodes {
   model_q?: Column<number>;
   penalised_p?: Column<number>;
   penalised_q?: Column<number>;
+  tree_q?: Column<number>;
   rank?: Column<number>;
   entropy?: Column<number>;
   p_entropy?: Column<number>;
@@ -76,6 +77,7 @@ export interface Note {
   heads?: number;
   levels?: number;
   candidates?: number;
+  tree_temperature?: number;
   exit_layer?: number;
   earlier?: number;
   draft_ids?: number[];

@@ -320,7 +320,7 @@ class Lane:
                 None if self.past is None else judged.scores,
                 judged.final,
                 draft_ids=proposal.ids,
-                draft_scores=proposal.scores,
+                draft_scores=proposal.scores, tree_q=proposal.tree_q,
             )
         )  # fmt: skip
         return self._step(row)

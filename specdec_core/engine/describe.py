@@ -45,6 +45,7 @@ class RawRound:
     draft_scores: Tensor | None = (
         None  # (m, k), `draft_logits` after the penalties that the draft applied; None: without any
     )
+    tree_q: list[float | None] | None = None  # of the nodes, then of the dropped ones
 
     def told_of(self) -> list[int]:
         """The positions that the record tells something of, in order: those with a guess or a committed token after
@@ -186,6 +187,7 @@ def _fill_nodes(
         nodes.coin, nodes.threshold = [*raw.coins, *unseen], [*raw.decision.thresholds, *unseen]
         nodes.model_p, nodes.rank = [*model_p[start:end], *unseen], [*rank[start:end], *unseen]
         nodes.model_q = [*model_q[start:end], *(one.model_q for one in raw.dropped)]
+        nodes.tree_q = raw.tree_q
         nodes.entropy = [*(target.entropy[where] for where in rows[start:end]), *unseen]
         nodes.p_max = [*(largest[where] for where in rows[start:end]), *unseen]
         nodes.p_entropy = [*(entropy[where] for where in rows[start:end]), *unseen] if warped else None

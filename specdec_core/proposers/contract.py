@@ -60,8 +60,7 @@ class Context:
         tokens: prompt and committed tokens; the last one is the root of this round's tree.
         prompt_length: how many of them are the prompt.
         source: what an encoder has read; empty for causal models, whose prompt is in `tokens`.
-        past: `tokens` up to the root as penalties see them; None where no penalty is set. A proposer that drafts as the
-            target would write passes its logits through it, with the path leading to them.
+        past: `tokens` up to the root as penalties see them, which proposers apply to their logits; None without any.
         policy: the length policy.
         limit: the deepest useful level before the length limit.
         length: how many levels to draft this round: as the length policy decides, at most `limit`.
@@ -108,6 +107,7 @@ class Proposal:
         passes: how many passes of a draft model the draft phase took; not those made ahead in the round before.
         waited: seconds of the draft phase to leave off the lane's clock (a person typing, an oracle's passes).
         dropped: drafted tokens left out of the tree, for the record.
+        tree_q: by what each node, then each dropped token, was chosen, if not at temperature 1; for the record.
         note: small facts for the record, such as where a match was found.
     """
 
@@ -121,6 +121,7 @@ class Proposal:
     passes: int = 0
     waited: float = 0.0
     dropped: list[Dropped] = field(default_factory=list)
+    tree_q: list[float | None] | None = None
     note: Note = field(default_factory=dict)
 
     @property
@@ -193,8 +194,7 @@ class OwnMemory:
 
 
 Priced = Literal["nothing", "draft", "heads", "first layers"]
-"""What a proposer drafts with: nothing, the draft model, trained heads, or the target's first
-layers."""
+"""What a proposer drafts with: nothing, the draft model, trained heads, or the target's first layers."""
 
 
 class Proposer(ABC):

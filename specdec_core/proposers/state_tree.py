@@ -1,28 +1,28 @@
 """The walk of all heads that continue the target's hidden states, over the dynamic tree of EAGLE-2 (Li et al. 2024).
 
 Each level reads the `top_k` candidates with the largest product of probabilities, and the best `nodes` of all
-candidates are sent. Row t of the memory of module k pairs token t + k with a state at t: the target's for the first
-module, that of the module before for the others. While a tree grows, guessed states stand in for the target's, which
-replace them after the pass. Heads with one module (EAGLE) and chains of modules (MTP) differ only in their number:
-below a token at depth l, module l + 1 guesses, and the last one goes on with its own states.
+candidates are sent. These probabilities may be at another temperature than 1: where greedy text is guessed, a head that
+learnt from soft targets is right more often than it says (temperature scaling, Guo et al. 2017, sec. 4.2). Row t of the
+memory of module k pairs token t + k with a state at t: the target's for the first module, that of the module before for
+the others. While a tree grows, guessed states stand in for the target's, which replace them after the pass. Heads with
+one module (EAGLE) and chains of modules (MTP) differ only in their number: below a token at depth l, module l + 1
+guesses, and the last one goes on with its own states.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import nlargest
-from math import exp
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from specdec_core.lazy_torch import torch
-from specdec_core.penalties import Past
 from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, Drafts, Dropped, Outcome, OwnMemory, Proposal, Proposer, Resources
+from .candidates import Candidates, best, penalised
+from .contract import Context, Drafts, Dropped, Note, Outcome, OwnMemory, Proposal, Proposer, Resources
 from .elsewhere import Counterpart
 
 if TYPE_CHECKING:
@@ -30,31 +30,6 @@ if TYPE_CHECKING:
 
     from specdec_core.models.bundle import Models
     from specdec_core.models.heads import Continuing
-
-
-@dataclass(slots=True)
-class Candidates:
-    """All candidates of a round, level by level.
-
-    Attributes:
-        levels: how many.
-        tokens: their ids.
-        parents: for each the index of its parent among them, −1 below the root.
-        scores: log of the product of probabilities (after penalties) down its path, never above its parent's.
-        own: log of the head's own probability of it after its parent, before penalties.
-        read: the expanded candidates, in the order of the rows of `logits` after row 0.
-        logits: float32 (1 + len(read), k) over what the head may guess: after the root, then after each of `read`.
-        penalised: the same after penalties; None without any.
-    """
-
-    levels: int
-    tokens: list[int]
-    parents: list[int]
-    scores: Tensor
-    own: Tensor
-    read: list[int]
-    logits: Tensor
-    penalised: Tensor | None
 
 
 class StateTree(Proposer):
@@ -84,6 +59,14 @@ class StateTree(Proposer):
             ge=1,
             le=256,
             description="The most tokens that are sent, the best of all levels; 59 in the paper (EAGLE-2, 2024).",
+        )
+        tree_temperature: float | None = Field(
+            None,
+            ge=0.1,
+            le=10.0,
+            description="Temperature of the head's probabilities by which the tree is chosen: below 1 it follows the "
+            "likely paths deeper. If left out, it is 1 as in the paper (EAGLE-2, 2024), or at temperature 0 what was "
+            "measured to be best for the head.",
         )
 
     options: Any
@@ -159,7 +142,10 @@ class StateTree(Proposer):
         ready = sum(end is not None for end in self.ends)
         if ready < len(self.ends):  # so early in a text the later modules have read nothing
             depth = min(depth, ready)
-        found = self._candidates(depth, room, context)
+        temperature = self.options.tree_temperature or (
+            self.head.tree_temperature if context.warp.greedy else 1.0
+        )
+        found = self._candidates(depth, room, context, temperature)
         values, order = found.scores.sort(descending=True, stable=True)  # ties: parents come first
         chances = values[:room].exp().tolist()
         count = max(0, min(len(chances), context.policy.nodes(context, chances, found.levels)))
@@ -172,7 +158,12 @@ class StateTree(Proposer):
         told = [0, *(place + 1 for place in kept)]
         row = {found.read[place]: index + 1 for index, place in enumerate(kept)}
         rows = [0, *(row.get(candidate, -1) for candidate in sent)]
-        note = {"levels": found.levels, "candidates": len(found.tokens)}
+        note: Note = {"levels": found.levels, "candidates": len(found.tokens)}
+        dropped = self._dropped(found, sent)
+        tree_q: list[float | None] | None = None
+        if temperature != 1.0:
+            note["tree_temperature"] = temperature
+            tree_q = found.chances([*sent, *(one for one in found.read if one not in number)])
         return Proposal(
             tree,
             logits=found.logits[told],
@@ -180,8 +171,9 @@ class StateTree(Proposer):
             logit_rows=rows,
             ids=self.ids,
             passes=found.levels,
-            dropped=self._dropped(found, sent),
-            note=dict(note),
+            dropped=dropped,
+            tree_q=tree_q,
+            note=note,
         )
 
     def observe(self, context: Context, outcome: Outcome) -> None:
@@ -194,22 +186,24 @@ class StateTree(Proposer):
         else:
             self.seen = states
 
-    def _candidates(self, depth: int, room: int, context: Context) -> Candidates:
-        """Expand at most `depth` levels below the root."""
+    def _candidates(self, depth: int, room: int, context: Context, temperature: float) -> Candidates:
+        """Expand at most `depth` levels below the root, the likeliest candidates at that temperature."""
         past = context.past
         begins = [memory.length for memory in self.memories]
         root = [end for end in self.ends if end is not None]
         logits = self._logits(root[0], 0)
         wide = min(self.options.top_k, logits.shape[-1])
         itself = torch.eye(wide, dtype=torch.bool, device=logits.device)
-        after = [_penalised(logits, past, [[]], self.ids)]
-        scores, tokens, own = (found[0] for found in _best(logits, after[0], wide, self.ids))
+        after_penalties = [penalised(logits, past, [[]], self.ids)]
+        scores, tokens, own, after = (
+            found[0] for found in best(logits, after_penalties[0], wide, self.ids, temperature)
+        )
         paths = [[token] for token in tokens.tolist()] if past is not None else []
         above = torch.zeros(wide, dtype=torch.int64, device=logits.device)  # rows of `states` they follow
         states: list[Tensor] = root
         front, visible = torch.arange(wide, device=logits.device), itself
         rows, read, count = [logits], [], wide
-        all_scores, all_own, all_tokens = [scores], [own], [tokens]
+        all_scores, all_own, all_after, all_tokens = [scores], [own], [after], [tokens]
         all_parents = [torch.full_like(tokens, ROOT)]
         level = 1
         while level < depth and self._deeper(level, all_scores, wide, room, context):
@@ -217,16 +211,17 @@ class StateTree(Proposer):
             logits = self._logits(states[min(level, len(states) - 1)], level)
             rows.append(logits)
             read.append(front)
-            after.append(_penalised(logits, past, paths, self.ids))
-            steps, follow, own = _best(logits, after[-1], wide, self.ids)
+            after_penalties.append(penalised(logits, past, paths, self.ids))
+            steps, follow, own, after = best(logits, after_penalties[-1], wide, self.ids, temperature)
             reached = (scores.unsqueeze(1) + steps).flatten()
             all_scores.append(reached)
             all_own.append(own.flatten())
+            all_after.append(after.flatten())
             all_tokens.append(follow.flatten())
             all_parents.append(front.repeat_interleave(wide))
-            scores, best = reached.topk(wide)
-            above = best // wide
-            tokens, front = follow.flatten()[best], count + best
+            scores, chosen = reached.topk(wide)
+            above = chosen // wide
+            tokens, front = follow.flatten()[chosen], count + chosen
             visible = torch.cat((visible[above], itself), 1)
             if past is not None:
                 paths = [
@@ -243,9 +238,10 @@ class StateTree(Proposer):
             torch.cat(all_parents).tolist(),
             torch.cat(all_scores),
             torch.cat(all_own),
+            torch.cat(all_after),
             torch.cat(read).tolist() if read else [],
             torch.cat(rows),
-            None if past is None else torch.cat(after),
+            None if past is None else torch.cat(after_penalties),
         )
 
     def _deeper(self, level: int, scores: list[Tensor], wide: int, room: int, context: Context) -> bool:
@@ -280,19 +276,16 @@ class StateTree(Proposer):
         """The candidates that were expanded but not sent; the others are only entries of q."""
         dropped: list[Dropped] = []
         number = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(sent)}
-        chances, reached = found.own.exp().tolist(), found.scores.tolist()
+        own, after = found.own.exp().tolist(), found.after.exp().tolist()
         for candidate in found.read:
             if candidate in number:
                 continue
             parent = number[found.parents[candidate]]
             number[candidate] = len(sent) + len(dropped)
-            one = Dropped(found.tokens[candidate], parent, "pruned", min(1.0, chances[candidate]))
-            if found.penalised is not None:
-                above = found.parents[candidate]
-                one.penalised_q = min(
-                    1.0, exp(reached[candidate] - (0.0 if above == ROOT else reached[above]))
-                )
-            dropped.append(one)
+            penalised_q = None if found.penalised is None else min(1.0, after[candidate])
+            dropped.append(
+                Dropped(found.tokens[candidate], parent, "pruned", min(1.0, own[candidate]), penalised_q)
+            )
         return dropped
 
     def _chain(self, tokens: list[int], states: Tensor) -> None:
@@ -317,19 +310,3 @@ class StateTree(Proposer):
         mask = states.new_zeros(len(tokens), total)
         mask[:, total - visible.shape[1] :].masked_fill_(~visible, self.blocked)
         return self.head.follow(tokens, states, places, mask, self.embedding, self.memories[step], step)
-
-
-def _penalised(logits: Tensor, past: Past | None, paths: list[list[int]], ids: Tensor | None) -> Tensor:
-    """Logits (n, k) after the penalties of the text and each path. `ids` says what their columns are in the target's
-    vocabulary, if not all of it."""
-    return logits if past is None else past.penalised(logits, paths, ids)
-
-
-def _best(logits: Tensor, penalised: Tensor, wide: int, ids: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """The most likely `wide` tokens of each row: log-probabilities after penalties, ids, log-probabilities before
-    them; each (n, wide)."""
-    own = logits.log_softmax(-1)
-    after = own if penalised is logits else penalised.log_softmax(-1)
-    steps, columns = after.topk(wide)
-    tokens = columns if ids is None else ids[columns]
-    return steps, tokens, steps if penalised is logits else own.gather(-1, columns)

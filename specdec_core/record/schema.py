@@ -109,7 +109,9 @@ class Nodes:
 
     `penalised_p` and `penalised_q` are `model_p` and `model_q` after penalties, from which the most likely tokens are
     taken. They are kept where a penalty was set, except under `own_probabilities`, where they are p and q. There is
-    no `penalised_q` where the draft does not apply penalties.
+    no `penalised_q` where the draft does not apply penalties. `tree_q` is the probability of a node by whose product
+    along a path the tree was chosen, after penalties; kept where it is at another temperature than 1, which the
+    round's note has as `tree_temperature`.
     """
 
     parent: Annotated[list[Annotated[int, Field(ge=-1)]], Column]
@@ -129,6 +131,7 @@ class Nodes:
     recursive: Annotated[list[Probability | None] | None, Column] = None
     penalised_p: Annotated[list[Probability | None] | None, Column] = None
     penalised_q: Annotated[list[Probability | None] | None, Column] = None
+    tree_q: Annotated[list[Probability | None] | None, Column] = None
 
 
 @dataclass(slots=True)

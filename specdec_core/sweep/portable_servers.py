@@ -88,6 +88,14 @@ def _sglang(settings: Settings, draft: str, missing: list[str]) -> dict[str, Any
         missing.append(KEEPS_TREE)
     elif settings.proposer in ON_STATES:
         steps, width, nodes = options.depth, options.top_k, options.nodes
+        at = options.tree_temperature
+        if width > 1 and (at is not None or settings.temperature == 0) and at != 1.0:
+            here = (
+                ": where one was measured for the head, it chooses the tree here"
+                if at is None
+                else f" = {at:g}"
+            )
+            missing.append(f"tree_temperature{here}; SGLang chooses the tree at temperature 1.")
     else:
         return None
     algorithm, path = ON_STATES.get(settings.proposer, ("STANDALONE", draft))

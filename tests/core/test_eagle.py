@@ -74,6 +74,8 @@ def layer(w: Mapping[str, Tensor], at: str, rows: Tensor, onto: Tensor) -> Tenso
 class Slow:
     """What the head says after `text`, each path alone from its beginning."""
 
+    temperature = 1.0  # of the probabilities that choose the tree
+
     @staticmethod
     def deepest(models: sd.Models, text: list[int], depth: int) -> int:
         """How many levels can be guessed after a text so short."""
@@ -95,7 +97,7 @@ class Slow:
 
     def children(self, path: tuple[int, ...], count: int) -> list[tuple[tuple[int, ...], float]]:
         """The most likely continuations and the log of their probability."""
-        chances = self.logits(path).log_softmax(-1).topk(count)
+        chances = (self.logits(path) / self.temperature).log_softmax(-1).topk(count)
         tokens = chances.indices if self.head.vocabulary is None else self.head.vocabulary[chances.indices]
         return [((*path, t), s) for t, s in zip(tokens.tolist(), chances.values.tolist(), strict=True)]
 
@@ -140,6 +142,45 @@ def test_every_tree_equals_the_slow_computation(
     assert drafted > 20 and accepted >= 8, "the accepted path was never put to the test"
 
 
+class Sure(Slow):
+    """The same, its tree chosen at temperature 0.5."""
+
+    temperature = 0.5
+
+
+@pytest.mark.parametrize(
+    ("named", "measured", "temperature", "slow"),
+    [
+        (0.5, 1.0, 0.0, Sure),
+        (0.5, 1.0, 1.0, Sure),
+        (None, 0.5, 0.0, Sure),
+        (None, 0.5, 1.0, Slow),
+        (1.0, 0.5, 0.0, Slow),
+    ],
+)
+def test_a_tree_is_chosen_at_its_temperature(
+    named: float | None, measured: float, temperature: float, slow: type[Slow]
+) -> None:
+    """As the option says, else for greedy text as measured for the head, else at 1. Catches: a power of q that is not
+    normalised, which chooses as q does, the head's own q recorded at that temperature, and what was measured for
+    greedy text taken for sampled text."""
+    models = headed("llama")
+    head = models.heads["eagle"]
+    head.tree_temperature = measured
+    options: dict[str, float] = {"depth": 4, "top_k": 5, "nodes": 12}
+    settings = SETTINGS.but(temperature=temperature, options=options)
+    asked = settings if named is None else settings.but(options={**options, "tree_temperature": named})
+    drafted, accepted = compared(models, asked, (4, 5, 12), slow)
+    assert drafted > 20 and accepted >= 8
+    found = sd.decode(models, PROMPTS[0], asked).rounds
+    chosen = {row.note.get("tree_temperature") for row in found if row.nodes.token}
+    assert chosen == {None if slow is Slow else 0.5}
+    head.tree_temperature = 1.0
+    usual = sd.decode(models, PROMPTS[0], settings).rounds
+    same = [row.nodes.token for row in found] == [row.nodes.token for row in usual]
+    assert same == (slow is Slow)
+
+
 def test_trees_end_where_the_head_is_unsure() -> None:
     """Dynamic Depth Decoding: the same, with a threshold for the levels. Catches: one level too many or too few, a sum
     over all candidates instead of those that would be read, passes that are counted and were not made."""
@@ -158,7 +199,8 @@ def compared(
 ) -> tuple[int, int]:
     """Hold every tree of a few decodes against the slow computation; rounds with a tree, and accepted nodes."""
     depth, top_k, nodes = shape
-    settings = settings.but(options={"depth": depth, "top_k": top_k, "nodes": nodes})
+    options = {"depth": depth, "top_k": top_k, "nodes": nodes}
+    settings = settings.but(options={**settings.options, **options})
     accepted, drafted = 0, 0
     for prompt in PROMPTS:
         trace = sd.decode(models, prompt, settings)
@@ -179,9 +221,16 @@ def compared(
             assert not set(paths[len(sent) :]) & set(wanted) and len(set(paths)) == len(paths)
             assert set(paths) <= set(scores)
             assert row.nodes.model_q is not None
-            for path, chance in zip(paths, row.nodes.model_q, strict=True):
+            assert (row.nodes.tree_q is None) == (slow.temperature == 1.0)
+            for path, chance in zip(paths, row.nodes.tree_q or row.nodes.model_q, strict=True):
                 own = scores[path] - scores.get(path[:-1], 0.0)
                 assert chance == pytest.approx(float(torch.tensor(own).exp()), abs=1e-4)
+            if slow.temperature != 1.0:
+                head = slow(models, text)
+                assert head.head.vocabulary is None
+                for path, chance in zip(paths, row.nodes.model_q, strict=True):
+                    own_q = head.logits(path[:-1]).detach().softmax(-1)
+                    assert chance == pytest.approx(float(own_q[path[-1]]), abs=1e-4)
             accepted += row.nodes.verdict.count("accepted")
             drafted += 1
     return drafted, accepted
@@ -293,6 +342,11 @@ def test_what_is_written_is_the_published_layout_and_read_again(
 ) -> None:
     """Catches: a renamed weight, a rotary base or head size that is lost on the way."""
     folder = _folder(tmp_path / "head", bias, embedding)
+    assert "specdec_tree_temperature" not in json.loads((folder / "config.json").read_text())
+    head = eagle_head(SIZE, bias, embedding)
+    head.tree_temperature = 0.75
+    layout.write(tmp_path / "measured", head, "tiny", {}, torch.float32)
+    assert layout.read(str(tmp_path / "measured"), WIDTH, SIZE, WIDTH).tree_temperature == 0.75
     extra = ({"fc.bias"} if bias else set()) | ({"embed_tokens.weight"} if embedding else set())
     assert set(load_file(folder / "model.safetensors")) == KEYS | extra
     assert json.loads((folder / "config.json").read_text())["bias"] is bias
@@ -327,6 +381,9 @@ def test_heads_that_cannot_be_read_are_refused_with_a_sentence(tmp_path: Path) -
     assert "hidden_size should be" in _refusal(_edit(_folder(tmp_path / "odd"), hidden_size="x"))
     assert "damaged configuration" in _refusal(_edit(_folder(tmp_path / "act"), hidden_act="nothing"))
     assert "does not fit" in _refusal(_edit(_folder(tmp_path / "heads"), head_dim=16))
+    for at, value in enumerate((0, "0.5", True, 11, None)):
+        sentence = _refusal(_edit(_folder(tmp_path / f"sure{at}"), specdec_tree_temperature=value))
+        assert "from 0.1 to 10" in sentence
     third = _folder(tmp_path / "third")
     tensors = load_file(third / "model.safetensors")
     save_file(tensors | {"midlayer.hidden_norm.weight": torch.zeros(4)}, third / "model.safetensors")

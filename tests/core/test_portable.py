@@ -297,6 +297,25 @@ def test_each_choice_without_a_counterpart_has_its_line_in_each_server(
     assert any(line.startswith("# Not here: ") and said in line for line in text.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({}, "tree_temperature: where one was measured for the head, it chooses the tree here;"),
+        ({"options": {"tree_temperature": 0.5}}, "tree_temperature = 0.5;"),
+        ({"options": {"tree_temperature": 0.5}, "temperature": 0.7}, "tree_temperature = 0.5;"),
+        ({"options": {"tree_temperature": 1.0}}, None),
+        ({"temperature": 0.7}, None),
+        ({"options": {"top_k": 1}}, None),
+    ],
+)
+def test_sglang_is_told_at_which_temperature_a_tree_was_chosen(
+    choices: dict[str, Any], said: str | None
+) -> None:
+    text = SERVERS["SGLang"](settings(proposer="eagle", **choices), "org/target", "org/draft")
+    lines = [line for line in text.splitlines() if line.startswith("# Not here: tree_temperature")]
+    assert [f"# Not here: {said} SGLang chooses the tree at temperature 1."] * (said is not None) == lines
+
+
 def test_a_tree_s_length_policy_is_said_without_γ() -> None:
     """Catches: the γ of chains, which says nothing of a tree; a threshold that SGLang's trees would not have."""
     for policy in ("confidence", "cost-aware"):

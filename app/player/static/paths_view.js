@@ -14,14 +14,14 @@ import { W } from "./text_proposer.js";
 const MOST = 64; // rows; a hostile record may have more guesses
 
 /**
- * Each recorded guess with its path from the root, and the product of the head's probabilities along it.
+ * Each recorded guess with its path from the root, and the product along it of the probabilities that chose the tree.
  * @param {Scene} scene
  * @returns {{item: Proposal, path: Proposal[], chance: number}[]} the most likely first; empty without these probabilities
  */
 export function pathsOf({ round, row, settings }) {
   const penalised = (number(settings.repetition_penalty) ?? 1) !== 1 || (number(settings.no_repeat_ngram_size) ?? 0) > 0;
   // The rank is by what penalties leave of q, which an old record has at temperature 0 only.
-  const q = list(penalised ? row.nodes?.penalised_q : row.nodes?.model_q).map(number);
+  const q = list(row.nodes?.tree_q ?? (penalised ? row.nodes?.penalised_q : row.nodes?.model_q)).map(number);
   /** @type {Map<number, {path: Proposal[], chance: number}>} */
   const known = new Map([[-1, { path: [], chance: 1 }]]);
   const found = [];
@@ -44,6 +44,7 @@ export function drawPaths(scene) {
   const found = pathsOf(scene);
   if (!found.length) return [];
   const { view, round } = scene;
+  const by = W.pathsBy(number(scene.note.tree_temperature));
   const rows = found.slice(0, MOST).flatMap(({ item, path, chance }, at) => {
     const bar = el("i", { class: "path-bar" });
     bar.style.setProperty("--share", `${100 * Math.min(Math.max(chance, 0), 1)}%`);
@@ -53,7 +54,7 @@ export function drawPaths(scene) {
       el("span", { class: "phrase" }, ...path.map(token)), bar, el("span", { class: "path-number" }, prob(chance)),
     )]);
   });
-  return [el("p", { class: "hint" }, W.pathsBy), el("ol", { class: "paths", "aria-label": W.pathsBy, "data-round": round.index, "data-lane": view.lead }, ...rows)];
+  return [el("p", { class: "hint" }, by), el("ol", { class: "paths", "aria-label": by, "data-round": round.index, "data-lane": view.lead }, ...rows)];
 }
 
 /**

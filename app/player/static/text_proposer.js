@@ -29,7 +29,7 @@ export const W = {
   medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => !nodes ? "The heads guessed nothing in this round." : `${heads === null ? "The heads" : count(heads, "head")} read the target's last state, each guessing one position further ahead. From their lists ${nodes === 1 ? "one guess was" : `${nodes} guesses were`} sent to the target.`,
   eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => levels === null && !nodes ? "The head guessed nothing in this round." : `${levels === null ? "The head" : `Over ${count(levels, "level")} the head`} drafted ${found === null ? "its candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest(shown, (found ?? 0) > nodes)}`,
   mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => levels === null && !nodes ? "The modules guessed nothing in this round." : `${levels === null ? "The modules" : `Over ${count(levels, "level")} the modules`} drafted ${found === null ? "their candidates" : count(found, "candidate")}; ${sent(found, nodes)}${rest(shown, (found ?? 0) > nodes)}`,
-  pathsBy: "Guesses by the product of q along their path",
+  pathsBy: (/** @type {number|null} */ temperature) => `Guesses by the product of q${temperature === null ? "" : ` at temperature ${temperature}`} along their path`,
   pathsUnsent: "Not sent to the target:",
   parallel: (/** @type {number|null} */ read, /** @type {number|null} */ masks, /** @type {number} */ nodes) => {
     if (!nodes) return "The draft proposed nothing.";

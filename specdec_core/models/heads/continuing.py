@@ -26,6 +26,7 @@ class Continuing(Guessing):
     Attributes:
         config: sizes of its layers, as of a Llama model.
         accuracy: measured shares of right guesses by rank, for the next token after true states; None if unknown.
+        tree_temperature: of its probabilities where they choose the tree for greedy text, as measured; 1 if not.
         layers_read: the target's layers whose inputs it reads, joined; empty for the state the output matrix reads.
         modules_chained: how many modules there are, each reading the states of the one before it.
         normed: whether a layer norms what its attention reads, so that `reads` does not.
@@ -34,6 +35,7 @@ class Continuing(Guessing):
 
     config: LlamaConfig
     accuracy: list[float] | None = None
+    tree_temperature: float = 1.0
     layers_read: tuple[int, ...] = ()
     modules_chained: int = 1
     normed: bool = True

@@ -138,7 +138,9 @@ def read(source: str, width: int, vocabulary: int, embedding_width: int) -> Eagl
     def made() -> EagleHead:
         return EagleHead(LlamaConfig(**taken), bias, own, layout.accuracy(config), ids, norms)
 
-    return layout.filled(name, "EAGLE head", tensors, made).requires_grad_(False).eval()
+    head = layout.filled(name, "EAGLE head", tensors, made)
+    head.tree_temperature = layout.tree_temperature(name, config)
+    return head.requires_grad_(False).eval()
 
 
 def write(
@@ -149,7 +151,7 @@ def write(
         **layout.llama_written(head.config),
         "bias": head.fc.bias is not None,
         "base_model_name_or_path": target,
-        layout.ACCURACY: head.accuracy,
+        **layout.measured(head.accuracy, head.tree_temperature),
         **notes,
     }
     layout.write(folder, config, head.state_dict(), FILE, dtype)

@@ -181,6 +181,7 @@ def read(source: str, width: int, vocabulary: int, embedding_width: int, target_
         )
 
     head = layout.filled(name, "EAGLE-3 head", tensors, made)
+    head.tree_temperature = layout.tree_temperature(name, config)
     return head.requires_grad_(False).eval()
 
 
@@ -205,7 +206,7 @@ def write(
         "norm_before_residual": head.midlayer.norm_first,
         "eagle_config": {LAYERS: list(head.layers_read), "use_aux_hidden_state": True},
         "base_model_name_or_path": target,
-        layout.ACCURACY: head.accuracy,
+        **layout.measured(head.accuracy, head.tree_temperature),
         **notes,
     }
     layout.write(folder, config, tensors, FILE, dtype)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from specdec_core.errors import ModelError
 from specdec_core.models import hub
 
-ACCURACY = "specdec_accuracy"
+ACCURACY, TREE_TEMPERATURE = "specdec_accuracy", "specdec_tree_temperature"
 MOST = 64  # modules, layers or blocks that a configuration may ask for
 SIZES = (  # the entries of a Llama configuration that define a layer
     "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
@@ -200,6 +200,26 @@ def accuracy(config: Mapping[str, Any]) -> list[float] | None:
     shares = config.get(ACCURACY)
     usable = isinstance(shares, list) and all(isinstance(share, int | float) for share in shares)
     return [float(share) for share in shares] if usable and isinstance(shares, list) else None
+
+
+def measured(shares: list[float] | None, temperature: float) -> dict[str, Any]:
+    """What was measured of a head, for its configuration."""
+    return {ACCURACY: shares} | ({} if temperature == 1.0 else {TREE_TEMPERATURE: temperature})
+
+
+def tree_temperature(name: str, config: Mapping[str, Any]) -> float:
+    """The temperature at which the head's probabilities choose the best trees for greedy text; 1 if not measured.
+
+    Raises:
+        ModelError: if it is no number from 0.1 to 10.
+    """
+    found = config.get(TREE_TEMPERATURE, 1.0)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0.1 <= found <= 10.0:
+        raise ModelError(
+            f"'{name}' has no usable '{TREE_TEMPERATURE}' in its config.json: it is a number from 0.1 to 10. Correct "
+            "it or leave it out."
+        )
+    return float(found)
 
 
 def fitting(name: str, what: str, tensor: Tensor, shape: tuple[int, ...]) -> None:

@@ -134,7 +134,9 @@ def read(source: str, width: int, vocabulary: int, embedding_width: int) -> MtpM
     def made() -> MtpModules:
         return MtpModules(LlamaConfig(**taken), count, ids, layout.accuracy(config))
 
-    return layout.filled(name, "MTP modules", tensors, made).requires_grad_(False).eval()
+    modules = layout.filled(name, "MTP modules", tensors, made)
+    modules.tree_temperature = layout.tree_temperature(name, config)
+    return modules.requires_grad_(False).eval()
 
 
 def write(
@@ -156,7 +158,7 @@ def write(
         "num_hidden_layers": target_layers,
         COUNT: modules.modules_chained,
         "base_model_name_or_path": target,
-        layout.ACCURACY: modules.accuracy,
+        **layout.measured(modules.accuracy, modules.tree_temperature),
         **notes,
     }
     layout.write(folder, config, tensors, FILE, dtype)

@@ -33,7 +33,7 @@ export const W = {
   medusa: (heads, nodes) => !nodes ? "Die Köpfe schlugen in dieser Runde nichts vor." : `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter; an das Zielmodell ${nodes === 1 ? "ging ein Vorschlag" : `gingen ${nodes} Vorschläge`}.`,
   eagle: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde riet der Kopf nichts." : `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("er", shown, (found ?? 0) > nodes)}`,
   mtp: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde rieten die Vorhersageschichten nichts." : `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("sie", shown, (found ?? 0) > nodes)}`,
-  pathsBy: "Vorschläge nach dem Produkt der q auf ihrem Pfad",
+  pathsBy: (temperature) => `Vorschläge nach dem Produkt der q${temperature === null ? "" : ` bei Temperatur ${String(temperature).replace(".", ",")}`} auf ihrem Pfad`,
   pathsUnsent: "Nicht an das Zielmodell gesendet:",
   parallel: (read, masks, nodes) => {
     if (!nodes) return "Der Draft schlug nichts vor.";
