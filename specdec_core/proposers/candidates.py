@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from specdec_core.penalties import Past
 from specdec_core.tree import ROOT
 
+from .contract import Dropped
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -20,10 +22,10 @@ class Candidates:
     Attributes:
         levels: how many.
         tokens: their ids.
+        columns: their columns of `logits`.
         parents: for each the index of its parent among them, −1 below the root.
         scores: log of the product of probabilities down its path, after penalties and at the tree's temperature; never
             above its parent's.
-        own, after: log of the head's own probability of it after its parent, before and after penalties.
         read: the expanded candidates, in the order of the rows of `logits` after row 0.
         logits: float32 (1 + len(read), k) over what the head may guess: after the root, then after each of `read`.
         penalised: the same after penalties; None without any.
@@ -31,10 +33,9 @@ class Candidates:
 
     levels: int
     tokens: list[int]
+    columns: list[int]
     parents: list[int]
     scores: Tensor
-    own: Tensor
-    after: Tensor
     read: list[int]
     logits: Tensor
     penalised: Tensor | None
@@ -45,6 +46,28 @@ class Candidates:
         above = (0.0 if self.parents[one] == ROOT else scores[self.parents[one]] for one in candidates)
         return [min(1.0, exp(scores[one] - high)) for one, high in zip(candidates, above, strict=True)]
 
+    def own(self, candidates: list[int], logits: Tensor) -> list[float]:
+        """The probability of each after its parent at temperature 1, by `logits` or `penalised`."""
+        row = {ROOT: 0} | {candidate: place for place, candidate in enumerate(self.read, start=1)}
+        chances = logits[[row[self.parents[one]] for one in candidates]].softmax(-1)
+        found: list[float] = chances[
+            range(len(candidates)), [self.columns[one] for one in candidates]
+        ].tolist()
+        return found
+
+    def dropped(self, pruned: list[int], number: dict[int, int]) -> list[Dropped]:
+        """Expanded candidates that were not sent, for the record; `number` maps those that were, and the root, to their
+        nodes. What was not expanded either is only an entry of q."""
+        if not pruned:
+            return []
+        numbers = number | {one: place for place, one in enumerate(pruned, start=len(number) - 1)}
+        own = self.own(pruned, self.logits)
+        after = [None] * len(pruned) if self.penalised is None else self.own(pruned, self.penalised)
+        return [
+            Dropped(self.tokens[one], numbers[self.parents[one]], "pruned", q, left)
+            for one, q, left in zip(pruned, own, after, strict=True)
+        ]
+
 
 def penalised(logits: Tensor, past: Past | None, paths: list[list[int]], ids: Tensor | None) -> Tensor:
     """Logits (n, k) after the penalties of the text and each path. `ids` says what their columns are in the target's
@@ -52,16 +75,7 @@ def penalised(logits: Tensor, past: Past | None, paths: list[list[int]], ids: Te
     return logits if past is None else past.penalised(logits, paths, ids)
 
 
-def best(
-    logits: Tensor, after_penalties: Tensor, wide: int, ids: Tensor | None, temperature: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The most likely `wide` tokens of each row: log-probabilities after penalties at that temperature, ids,
-    log-probabilities at temperature 1 before penalties and after them; each (n, wide)."""
-    own = logits.log_softmax(-1)
-    every = own if after_penalties is logits else after_penalties.log_softmax(-1)
-    after, columns = every.topk(wide)
-    tokens = columns if ids is None else ids[columns]
-    steps = after
-    if temperature != 1.0:
-        steps = after / temperature - (every / temperature).logsumexp(-1, keepdim=True)
-    return steps, tokens, after if after_penalties is logits else own.gather(-1, columns), after
+def best(logits: Tensor, wide: int, temperature: float) -> tuple[Tensor, Tensor]:
+    """The most likely `wide` tokens of each row at that temperature: log-probabilities and columns, each (n, wide)."""
+    found = (logits if temperature == 1.0 else logits / temperature).log_softmax(-1).topk(wide)
+    return found.values, found.indices

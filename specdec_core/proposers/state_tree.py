@@ -22,7 +22,7 @@ from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
 from .candidates import Candidates, best, penalised
-from .contract import Context, Drafts, Dropped, Note, Outcome, OwnMemory, Proposal, Proposer, Resources
+from .contract import Context, Drafts, Note, Outcome, OwnMemory, Proposal, Proposer, Resources
 from .elsewhere import Counterpart
 
 if TYPE_CHECKING:
@@ -159,11 +159,11 @@ class StateTree(Proposer):
         row = {found.read[place]: index + 1 for index, place in enumerate(kept)}
         rows = [0, *(row.get(candidate, -1) for candidate in sent)]
         note: Note = {"levels": found.levels, "candidates": len(found.tokens)}
-        dropped = self._dropped(found, sent)
+        pruned = [candidate for candidate in found.read if candidate not in number]
         tree_q: list[float | None] | None = None
         if temperature != 1.0:
             note["tree_temperature"] = temperature
-            tree_q = found.chances([*sent, *(one for one in found.read if one not in number)])
+            tree_q = found.chances([*sent, *pruned])
         return Proposal(
             tree,
             logits=found.logits[told],
@@ -171,7 +171,7 @@ class StateTree(Proposer):
             logit_rows=rows,
             ids=self.ids,
             passes=found.levels,
-            dropped=dropped,
+            dropped=found.dropped(pruned, number),
             tree_q=tree_q,
             note=note,
         )
@@ -195,15 +195,14 @@ class StateTree(Proposer):
         wide = min(self.options.top_k, logits.shape[-1])
         itself = torch.eye(wide, dtype=torch.bool, device=logits.device)
         after_penalties = [penalised(logits, past, [[]], self.ids)]
-        scores, tokens, own, after = (
-            found[0] for found in best(logits, after_penalties[0], wide, self.ids, temperature)
-        )
+        scores, columns = (found[0] for found in best(after_penalties[0], wide, temperature))
+        tokens = self._tokens(columns)
         paths = [[token] for token in tokens.tolist()] if past is not None else []
         above = torch.zeros(wide, dtype=torch.int64, device=logits.device)  # rows of `states` they follow
         states: list[Tensor] = root
         front, visible = torch.arange(wide, device=logits.device), itself
         rows, read, count = [logits], [], wide
-        all_scores, all_own, all_after, all_tokens = [scores], [own], [after], [tokens]
+        all_scores, all_columns = [scores], [columns]
         all_parents = [torch.full_like(tokens, ROOT)]
         level = 1
         while level < depth and self._deeper(level, all_scores, wide, room, context):
@@ -212,16 +211,14 @@ class StateTree(Proposer):
             rows.append(logits)
             read.append(front)
             after_penalties.append(penalised(logits, past, paths, self.ids))
-            steps, follow, own, after = best(logits, after_penalties[-1], wide, self.ids, temperature)
+            steps, follow = best(after_penalties[-1], wide, temperature)
             reached = (scores.unsqueeze(1) + steps).flatten()
             all_scores.append(reached)
-            all_own.append(own.flatten())
-            all_after.append(after.flatten())
-            all_tokens.append(follow.flatten())
+            all_columns.append(follow.flatten())
             all_parents.append(front.repeat_interleave(wide))
             scores, chosen = reached.topk(wide)
             above = chosen // wide
-            tokens, front = follow.flatten()[chosen], count + chosen
+            tokens, front = self._tokens(follow.flatten()[chosen]), count + chosen
             visible = torch.cat((visible[above], itself), 1)
             if past is not None:
                 paths = [
@@ -232,13 +229,13 @@ class StateTree(Proposer):
             level += 1
         for memory, begin in zip(self.memories, begins, strict=True):
             memory.rewind(begin)
+        columns = torch.cat(all_columns)
         return Candidates(
             level,
-            torch.cat(all_tokens).tolist(),
+            self._tokens(columns).tolist(),
+            columns.tolist(),
             torch.cat(all_parents).tolist(),
             torch.cat(all_scores),
-            torch.cat(all_own),
-            torch.cat(all_after),
             torch.cat(read).tolist() if read else [],
             torch.cat(rows),
             None if past is None else torch.cat(after_penalties),
@@ -272,21 +269,9 @@ class StateTree(Proposer):
         """Float32 (m, k) over what the head may guess."""
         return self.head.guess(states, self.output, min(level, len(self.memories) - 1)).float()
 
-    def _dropped(self, found: Candidates, sent: list[int]) -> list[Dropped]:
-        """The candidates that were expanded but not sent; the others are only entries of q."""
-        dropped: list[Dropped] = []
-        number = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(sent)}
-        own, after = found.own.exp().tolist(), found.after.exp().tolist()
-        for candidate in found.read:
-            if candidate in number:
-                continue
-            parent = number[found.parents[candidate]]
-            number[candidate] = len(sent) + len(dropped)
-            penalised_q = None if found.penalised is None else min(1.0, after[candidate])
-            dropped.append(
-                Dropped(found.tokens[candidate], parent, "pruned", min(1.0, own[candidate]), penalised_q)
-            )
-        return dropped
+    def _tokens(self, columns: Tensor) -> Tensor:
+        """The ids of what the head guesses in these columns."""
+        return columns if self.ids is None else self.ids[columns]
 
     def _chain(self, tokens: list[int], states: Tensor) -> None:
         """Read and keep rows of the text with every module: the target's state at each place, the token after it."""
