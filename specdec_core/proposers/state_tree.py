@@ -21,9 +21,9 @@ from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .candidates import Candidates, best, penalised
 from .contract import Context, Drafts, Note, Outcome, OwnMemory, Proposal, Proposer, Resources
 from .elsewhere import Counterpart
+from .state_candidates import Candidates, best, penalised
 
 if TYPE_CHECKING:
     from torch import Tensor
