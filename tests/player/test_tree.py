@@ -32,6 +32,20 @@ PLACES = """() => [
 BOTH = "() => ['.strip', '.mask'].map(part => shadow.querySelector(part).outerHTML).join('')"
 
 
+# The nodes in whose upper right corner a flag lies.
+FLAGGED = """() => {
+  const svg = shadow.querySelector(".tree-overlay");
+  const at = svg.getBoundingClientRect();
+  const chips = [...shadow.querySelectorAll(".tree .chip")].map((chip) => [chip, chip.getBoundingClientRect()]);
+  const drawn = svg.querySelector(".flags").getAttribute("d") ?? "";
+  return [...drawn.matchAll(/M([-\\d.]+) ([-\\d.]+)h9v9z/g)].map(([, x, y]) => {
+    const [right, top] = [at.left + Number(x) + 9, at.top + Number(y)];
+    const within = ([, box]) => right < box.right && right > box.right - 9 && top > box.top && top < box.top + 9;
+    return Number(chips.find(within)[0].dataset.node);
+  });
+}"""
+
+
 def show(page: Page, server: Server, record: dict[str, Any], **cursor: Any) -> None:
     """Open the player on the record's first round."""
     server.files["/traces/spec.json"] = json.dumps(record)
@@ -152,8 +166,9 @@ def test_each_moment_shows_what_it_knows_and_no_more(page: Page, server: Server)
             verdict = nodes["verdict"][node] if node in judged else "waiting"
             assert verdict in str(chip.get_attribute("class")).split(), (step, node)
             assert (f"p 0.81{node + 1}" in html) == (step > 0) and f"q 0.31{node + 1}" in html
-        assert ("81.1%" in html) == (step > 0), "the bars and widths know p"
-        assert page.locator(".tree .chip.first").count() == (2 if step else 0)
+        drawn = page.locator(".tree-overlay .p").get_attribute("d") or ""
+        assert drawn.count("M") == (5 if step else 0), "the bars know p"
+        assert page.evaluate(FLAGGED) == ([0, 2] if step else [])
         assert ("OWN" in html) == (step == 6)
         band = page.locator(".tree .route").get_attribute("d") or ""
         assert band.count("M") == sum(
@@ -173,9 +188,8 @@ def test_the_targets_own_token_is_flagged_where_it_is_its_first_choice(
     record["rounds"][0]["positions"] = [{"at": -1, "token": 900, "source": "corrected", "p": head}]
     show(page, server, record)
     own = page.locator(".tree .ghost")
-    assert (own.get_attribute("class") or "").split().count("first") == first
+    assert page.evaluate(FLAGGED) == ([-1] if first else [])
     assert ("first choice" in (own.get_attribute("aria-label") or "")) == first
-    expect(page.locator(".tree [data-node='0']")).not_to_have_class(re.compile("first"))
 
 
 def test_what_was_pruned_is_there_before_the_check(page: Page, server: Server) -> None:
@@ -232,17 +246,61 @@ def test_lines_are_as_wide_as_the_draft_was_sure_else_as_the_target_was(page: Pa
     nodes = record["rounds"][0]["nodes"]
     nodes["q"] = nodes["model_q"] = [0.75, 0.25]
     nodes["p"] = [0.125, 0.5]
-    widths = "all => all.map(line => line.getAttribute('stroke-width'))"
+    widths = """all => all.filter(line => line.getAttribute('d'))
+        .map(line => [line.getAttribute('stroke-width'), line.getAttribute('d').split('M').length - 1])
+        .sort((one, other) => other[0] - one[0])"""
     lines = page.locator(".tree .edge:not(.corrected)")
     show(page, server, record, step=0)
-    assert lines.evaluate_all(widths) == ["7.00", "3.00"]
+    assert lines.evaluate_all(widths) == [["7.0", 1], ["3.0", 1]]
     expect(page.locator(".tree-legend")).to_contain_text("line width: proposer's q")
     nodes["model_q"], nodes["q"] = [None, None], [1.0, 1.0]
     show(page, server, record, step=0)
-    assert lines.evaluate_all(widths) == [None, None]
+    assert lines.evaluate_all(widths) == [[None, 2]]
     show(page, server, record, step=1)
-    assert lines.evaluate_all(widths) == ["2.00", "5.00"]
+    assert lines.evaluate_all(widths) == [["5.0", 1], ["2.0", 1]]
     expect(page.locator(".tree-legend")).to_contain_text("line width: target's p")
+
+
+# Of every bar of a kind: the node it lies in, its share of what the node's sides leave in %, and px above its border.
+BARS = """name => {
+  const svg = shadow.querySelector(".tree-overlay");
+  const at = svg.getBoundingClientRect();
+  const chips = [...shadow.querySelectorAll(".tree .chip")].map((chip) => {
+    const { left, top, width, height } = chip.getBoundingClientRect();
+    const border = parseFloat(getComputedStyle(chip).borderBottomWidth);
+    return { node: Number(chip.dataset.node), left: left - at.left, top: top - at.top, width, height, border };
+  });
+  const drawn = svg.querySelector(name).getAttribute("d") ?? "";
+  return [...drawn.matchAll(/M([-\\d.]+) ([-\\d.]+)h([\\d.]+)/g)].map(([, x, y, length]) => {
+    const within = (one) => x > one.left && x < one.left + one.width && y > one.top && y < one.top + one.height;
+    const chip = chips.find(within);
+    const room = chip.width - 2 * (chip.border + 5);
+    return [chip.node, Math.round((100 * length) / room), chip.top + chip.height - chip.border - y];
+  }).sort((one, other) => one[0] - other[0]);
+}"""
+
+
+@pytest.mark.parametrize("source", ["corrected", "bonus"])
+def test_bars_lie_along_the_lower_edge_of_their_node(page: Page, server: Server, source: str) -> None:
+    """Catches: bars beside their node, over its border, or of another length, whatever border its verdict gives it."""
+    kinds = ["accepted", "accepted" if source == "bonus" else "rejected", "unreached"]
+    record = tree_record([-1, 0, 0], kinds)
+    nodes = record["rounds"][0]["nodes"]
+    nodes["p"] = nodes["model_p"] = [0.9, 0.5, 0.2]
+    nodes["q"] = nodes["model_q"] = [0.6, 0.4, 0.0]
+    head = {"id": [900, 0], "prob": [0.75, 0.125], "tail": 0.125}
+    at = 1 if source == "bonus" else 0
+    record["rounds"][0]["positions"] = [{"at": at, "token": 900, "source": source, "p": head}]
+    record["rounds"][0]["committed"]["source"][-1] = source
+    show(page, server, record)
+    expect(page.locator(f".tree .chip.{source}")).to_have_count(1)
+    shares = {".p": {-1: 75, 0: 90, 1: 50, 2: 20}, ".q": {0: 60, 1: 40}}
+    for name, wanted in shares.items():
+        found = page.evaluate(BARS, name)
+        assert [node for node, _, _ in found] == list(wanted)
+        for node, share, above in found:
+            assert abs(share - wanted[node]) <= 1, (name, node, share)
+            assert above == pytest.approx(4 if name == ".p" else 2, abs=0.2), (name, node, above)
 
 
 def test_arrow_keys_go_to_parent_child_and_neighbours(page: Page, server: Server) -> None:
@@ -356,10 +414,8 @@ def test_numbers_come_with_the_size_that_has_room_for_them(page: Page, server: S
         expect(tree).to_have_attribute("data-detail", detail)
         said = [bool(each) for each in tree.locator(".chip:not(.ghost) .chip-facts").all_text_contents()]
         assert said == [detail == "full"] * 6, (detail, said)
-        bars = tree.locator(".chip:not(.ghost) .bars").evaluate_all(
-            "all => all.map(b => b.style.backgroundSize)"
-        )
-        assert [not bar.startswith("0") for bar in bars] == [detail != "mark"] * 6, (detail, bars)
+        bars = tree.locator(".tree-overlay .p").get_attribute("d") or ""
+        assert bars.count("M") == (0 if detail == "mark" else 6), (detail, bars)
     for _ in range(30):
         page.keyboard.press("-")
     widths = tree.locator(".chip:not(.ghost)").evaluate_all("all => all.map(one => one.offsetWidth)")

@@ -1,32 +1,74 @@
-/** The lines of the tree's picture: one to each node, the accepted path under them, and the way to the node pointed at. */
-
-/** @import { Item, Key, Layout } from "./tree.js" */
-
-import { sure } from "./sure.js";
-import { ROOT } from "./tree.js";
-import { line } from "./tree_node.js";
-
-const SVG = "http://www.w3.org/2000/svg";
+/**
+ * The lines of the tree's picture: those to the nodes, the accepted path under them, and the way to the node pointed at.
+ * Lines of one look are one path, so that a step writes a few shapes and no styles; widths are to half a pixel for that.
+ */
 
 /**
- * @param {Map<Key, ReturnType<typeof import("./tree_node.js").makeNode>>} nodes what is drawn, with the line to each
- * @returns `root`, `fit(layout)`, `accept(path)`, `point(items, key)`
+ * @import { Item, Key, Layout } from "./tree.js"
+ * @import { Known } from "./tree_node.js"
  */
-export function createLines(nodes) {
-  const root = document.createElementNS(SVG, "svg");
-  for (const [name, value] of [["class", "tree-lines"], ["preserveAspectRatio", "none"], ["aria-hidden", "true"]]) root.setAttribute(name, value);
+
+import { stand, write } from "./patch.js";
+import { sure } from "./sure.js";
+import { ROOT } from "./tree.js";
+import { CHIP, line, picture } from "./tree_node.js";
+
+const END = 0.14; // of a column: what is drawn of a line whose other end is elsewhere
+const [THIN, THICK] = [1, 9]; // px
+const ABOVE = ["rejected", "plain", "accepted", "corrected", "bonus"]; // what is drawn over the others where lines meet, lowest first
+
+/** @returns `root`, `fit(layout, items)`, `draw(nodes)`, `accept(path)`, `point(items, key)` */
+export function createLines() {
+  const root = picture("tree-lines");
+  root.setAttribute("preserveAspectRatio", "none");
   const route = line("route"); // under the lines, whose width says something
   const trail = line("trail");
   root.append(route, trail);
-  /** @param {Key} node */
-  const curveTo = (node) => sure(nodes.get(node)).known.curve;
+  /** @type {Map<Key, string>} */
+  const curves = new Map();
+  /** @type {Map<string, {name: string, path: SVGPathElement, known: Record<string, string>}>} by look; kept from round to round */
+  const looks = new Map();
+  const curveTo = (/** @type {Key} */ node) => sure(curves.get(node));
+
+  /** @param {string} verdict @param {string} width px; empty for that of the style sheet */
+  function lookOf(verdict, width) {
+    const layer = ABOVE.indexOf(verdict);
+    const name = `${layer + 1} ${verdict} ${width}`;
+    const found = looks.get(name);
+    if (found) return found;
+    const path = line(`edge ${verdict}`);
+    if (width) path.setAttribute("stroke-width", width);
+    const made = { name, path, known: {} };
+    looks.set(name, made);
+    return made;
+  }
 
   return {
     root,
-    /** @param {Layout} layout */
-    fit({ columns, rows }) {
-      root.setAttribute("viewBox", `0 0 ${columns} ${rows}`);
+    /**
+     * Other places for the nodes.
+     * @param {Layout} layout
+     * @param {Item[]} items
+     */
+    fit(layout, items) {
+      root.setAttribute("viewBox", `0 0 ${layout.columns} ${layout.rows}`);
       trail.setAttribute("d", "");
+      curves.clear();
+      for (const item of items) curves.set(item.node, curve(layout, item));
+    },
+    /** @param {Map<Key, Known>} nodes what is known of each */
+    draw(nodes) {
+      /** @type {Map<ReturnType<typeof lookOf>, string>} */
+      const shapes = new Map();
+      for (const [node, { verdict, width }] of nodes) {
+        const look = lookOf(verdict, width === null ? "" : (Math.round(2 * (THIN + (THICK - THIN) * width)) / 2).toFixed(1));
+        shapes.set(look, (shapes.get(look) ?? "") + curveTo(node));
+      }
+      for (const look of looks.values()) if (!shapes.has(look)) look.path.remove();
+      [...shapes].sort(([one], [other]) => (one.name < other.name ? -1 : 1)).forEach(([look, shape], order) => {
+        stand(root, look.path, order + 1);
+        write(look, "shape", shape, (value) => look.path.setAttribute("d", value));
+      });
     },
     /** @param {Item[]} path the accepted nodes */
     accept(path) {
@@ -40,8 +82,23 @@ export function createLines(nodes) {
      */
     point(items, node) {
       let way = "";
-      for (let key = node; key !== ROOT && nodes.has(key); key = items.find((item) => item.node === key)?.parent ?? ROOT) way += curveTo(key);
+      for (let key = node; key !== ROOT && curves.has(key); key = items.find((item) => item.node === key)?.parent ?? ROOT) way += curveTo(key);
       trail.setAttribute("d", way);
     },
   };
+}
+
+/**
+ * A line from a parent's right edge to a child's left one, in columns and rows; where a chain goes on in the next line,
+ * its two ends.
+ * @param {Layout} layout
+ * @param {Item} item
+ */
+function curve(layout, item) {
+  const from = sure(layout.places.get(item.parent));
+  const to = sure(layout.places.get(item.node));
+  const [x, y, right, low] = [from.column + (from.wide ?? 1) - 1 + CHIP, from.row + 0.5, to.column, to.row + 0.5];
+  if (right < x) return `M${x.toFixed(3)} ${y}h${END}M${right - END} ${low}h${END}`;
+  const middle = ((x + right) / 2).toFixed(3);
+  return `M${x.toFixed(3)} ${y}C${middle} ${y} ${middle} ${low} ${right} ${low}`;
 }

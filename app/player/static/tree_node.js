@@ -1,8 +1,8 @@
-/** A node of the tree and the line to it: creating them, and updating them to what is known at a moment. */
+/** A node of the tree: creating it, and updating it to what is known at a moment. */
 
 /**
  * @import { Seen, Source } from "../types.js"
- * @import { Item, Key, Layout } from "./tree.js"
+ * @import { Key } from "./tree.js"
  */
 
 import { el, setText } from "./dom.js";
@@ -12,9 +12,9 @@ import { flat, MARK, prob, quote, VERDICT } from "./text.js";
 import { W } from "./text_tree.js";
 import { OWN } from "./tree.js";
 
+const SVG = "http://www.w3.org/2000/svg";
 export const CHIP = 0.82; // of a column; the rest is for the lines
 export const GAP = 1 - CHIP;
-const END = 0.14;
 export const LONG = 7; // characters; a longer word is set closer
 
 /**
@@ -27,19 +27,18 @@ export const LONG = 7; // characters; a longer word is set closer
 /** @param {Key} key */
 export function makeNode(key) {
   const [mark, word] = [el("span", { class: "mark", "aria-hidden": "true" }), el("span", { class: "chip-text" })];
-  const [p, q, bars] = [el("span"), el("span"), el("i", { class: "bars" })];
+  const [p, q] = [el("span"), el("span")];
   const chip = el(
     "button",
     { type: "button", class: "chip", "data-node": key === OWN ? -1 : key },
     el("span", { class: "chip-top" }, mark, word),
     el("span", { class: "chip-facts" }, p, q),
-    bars,
   );
   // The place is a box's around it: moving the chip itself would have all of its own style worked out again.
   const seat = el("span", { class: "seat" }, chip);
   /** @type {Record<string, string|number|boolean|null>} what was last written, by name */
   const known = {};
-  return { seat, chip, mark, word, p, q, bars, line: line("edge"), known };
+  return { seat, chip, mark, word, p, q, known };
 }
 
 /**
@@ -47,10 +46,10 @@ export function makeNode(key) {
  * @param {Known} known
  */
 export function paintNode(node, known) {
-  const { text, verdict, p, q, ownQ, rank, width, isOwn, detail } = known;
+  const { text, verdict, p, q, ownQ, rank, isOwn, detail } = known;
   const [pIs, qIs] = [p === null ? "" : `p ${prob(p)}`, q === null ? "" : W.qIs(prob(q), ownQ)];
   const numbers = detail === "full" || detail === "pair"; // what is not drawn is left empty: a tree of 64 nodes then steps up to 1.8 ms faster
-  const states = ["chip", verdict, isOwn && "ghost", rank === 1 && "first", known.judging && "judging", known.focus];
+  const states = ["chip", verdict, isOwn && "ghost", rank === 1 && (detail === "text" || detail === "word") && "flagged", known.judging && "judging", known.focus];
   setClass(node.chip, states.filter(Boolean).join(" "));
   write(node, "text", flat(text), (value) => {
     setText(node.word, value);
@@ -59,8 +58,6 @@ export function paintNode(node, known) {
   write(node, "mark", MARK[verdict] ?? "", (value) => setText(node.mark, value));
   write(node, "p", numbers ? pIs : "", (value) => setText(node.p, value));
   write(node, "q", numbers ? qIs : "", (value) => setText(node.q, value));
-  const bars = numbers || detail === "text" ? [percent(p), percent(q)] : [0, 0];
-  write(node, "bars", `${bars[0]} 2px, ${bars[1]} 2px`, (value) => (node.bars.style.backgroundSize = value));
   const facts = [pIs, qIs, rank ? W.ranked(rank) : ""].filter(Boolean).join(", ");
   const label = isOwn
     ? W.ownNode(quote(text), VERDICT[verdict] ?? verdict, quote(known.above), facts)
@@ -69,34 +66,17 @@ export function paintNode(node, known) {
   write(node, "title", ownQ && q !== null ? `${label}.\n${W.ownQ}` : label, (value) => (node.chip.title = value));
   write(node, "pressed", Boolean(known.focus), (value) => node.chip.setAttribute("aria-pressed", String(value)));
   write(node, "stop", known.stop ? 0 : -1, (value) => (node.chip.tabIndex = value));
-  write(node, "edge", `edge ${verdict}`, (value) => node.line.setAttribute("class", value));
-  write(node, "width", width === null ? null : (1 + 8 * width).toFixed(2), (value) => {
-    if (value === null) node.line.removeAttribute("stroke-width");
-    else node.line.setAttribute("stroke-width", value);
-  });
 }
 
 /**
- * The length of a bar; empty if unknown.
- * @param {number|null} value
+ * A picture that nobody points at.
+ * @param {string} name
  */
-function percent(value) {
-  return `${(100 * Math.min(Math.max(value ?? 0, 0), 1)).toFixed(1)}%`;
-}
-
-/**
- * A line from a parent's right edge to a child's left one, in columns and rows; where a chain goes on in the next line,
- * its two ends.
- * @param {Layout} layout
- * @param {Item} item
- */
-export function curve(layout, item) {
-  const from = sure(layout.places.get(item.parent));
-  const to = sure(layout.places.get(item.node));
-  const [x, y, right, low] = [from.column + (from.wide ?? 1) - 1 + CHIP, from.row + 0.5, to.column, to.row + 0.5];
-  if (right < x) return `M${x.toFixed(3)} ${y}h${END}M${right - END} ${low}h${END}`;
-  const middle = ((x + right) / 2).toFixed(3);
-  return `M${x.toFixed(3)} ${y}C${middle} ${y} ${middle} ${low} ${right} ${low}`;
+export function picture(name) {
+  const made = document.createElementNS(SVG, "svg");
+  made.setAttribute("class", name);
+  made.setAttribute("aria-hidden", "true");
+  return made;
 }
 
 /**
@@ -104,7 +84,7 @@ export function curve(layout, item) {
  * @param {string} name
  */
 export function line(name) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  const made = document.createElementNS(SVG, "path");
   made.setAttribute("class", name);
   return made;
 }

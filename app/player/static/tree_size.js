@@ -3,7 +3,7 @@
 /** @import { Item, Key, Layout, Place } from "./tree.js" */
 
 import { childrenOf, folded, inLines, isChain, OWN } from "./tree.js";
-import { CHIP, LONG } from "./tree_node.js";
+import { CHIP, GAP, LONG } from "./tree_node.js";
 
 /**
  * @typedef {"auto"|"fit"|number} Wish the viewer's; a number is a factor
@@ -69,6 +69,17 @@ export function sizeOf(wish, room, layout) {
     return { column: within(across, narrow ? least.column : WORD.column, 176), row: pair ? PAIR.row * scale : full ? Math.min(down, FULL.row * scale) : within(down, low ? least.row : FLAT, FLAT) };
   }
   return { column: Math.max(FULL.column * wish, LEAST.column) * scale, row: Math.max(FULL.row * wish, LEAST.row) * scale };
+}
+
+/**
+ * The box of a node.
+ * @param {Place} place
+ * @param {Size} size
+ * @param {string} detail how much of it is drawn
+ * @returns {{left: number, top: number, width: number, height: number}} px
+ */
+export function boxOf({ column, row, wide = 1 }, size, detail) {
+  return { left: column * size.column, top: row * size.row + 2, width: (wide - GAP) * size.column, height: size.row - (detail === "full" ? 5 : 3) };
 }
 
 /**
@@ -228,18 +239,4 @@ export function detailOf(size, scale) {
   if (column >= 96 && row >= NUMBERS) return "full";
   if (column >= PAIR.column && row >= PAIR.row) return "pair";
   return column < 62 || row < 17 ? "mark" : row < 24 ? "word" : "text"; // a word alone has no room for bars below it
-}
-
-/**
- * Where to scroll so that a part is seen: nowhere if it is, otherwise into the middle; in a new tree no further from the root
- * than needed.
- * @param {number} start
- * @param {number} length
- * @param {number} from what is seen begins here
- * @param {number} space how much is seen
- * @param {boolean} fresh whether the tree is new
- */
-export function into(start, length, from, space, fresh) {
-  if (fresh) return Math.max(0, start + length - space);
-  return start >= from && start + length <= from + space ? from : start - (space - length) / 2;
 }

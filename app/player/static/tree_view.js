@@ -6,7 +6,8 @@
 /**
  * @import { Lane, Round } from "./model.js"
  * @import { View } from "./state.js"
- * @import { Arrow, Key, Layout, Place } from "./tree.js"
+ * @import { Arrow, Key, Layout } from "./tree.js"
+ * @import { Known } from "./tree_node.js"
  * @import { Room, Wish } from "./tree_size.js"
  */
 
@@ -21,9 +22,11 @@ import { W } from "./text_tree.js";
 import { beside, keyOf, OWN, ROOT, roomyLayout } from "./tree.js";
 import { factsOf, FOLDED_FROM, itemsOf, sightOf } from "./tree_facts.js";
 import { createLines } from "./tree_lines.js";
-import { createLegend, curve, GAP, makeNode, paintNode } from "./tree_node.js";
+import { createLegend, GAP, makeNode, paintNode } from "./tree_node.js";
 import { createNote } from "./tree_note.js";
-import { detailOf, drawn as drawnIn, into, isNarrow, roomOf, sizeOf, zoomed } from "./tree_size.js";
+import { createOverlay } from "./tree_overlay.js";
+import { createScroll } from "./tree_scroll.js";
+import { boxOf, detailOf, drawn as drawnIn, isNarrow, roomOf, sizeOf, zoomed } from "./tree_size.js";
 import { createZoom } from "./zoom.js";
 
 /** @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape what determines the layout */
@@ -32,13 +35,15 @@ import { createZoom } from "./zoom.js";
 export function createTree() {
   /** @type {Map<Key, ReturnType<typeof makeNode>>} what is drawn of each; kept from round to round */
   const nodes = new Map();
-  const lines = createLines(nodes);
+  const lines = createLines();
+  const overlay = createOverlay();
   const stem = el("span", { class: "stem" }, el("span", { class: "stem-mark" }, W.rootMark), el("span", { class: "chip-text" }));
   const note = createNote();
-  const field = el("div", { class: "tree-field" }, lines.root, stem, note.root);
+  const field = el("div", { class: "tree-field" }, lines.root, stem, note.root, overlay.root);
   const box = el("div", { class: "tree", role: "group" }, field);
   const about = el("span", { class: "tree-about" });
   const guide = el("span");
+  const scroll = createScroll(box);
   /** @type {Parameters<typeof write>[0]} */
   const drawn = { known: {} }; // sizes as last written
   const zoom = createZoom(box, { by: (factor, at) => resize(zoomed(current(), room.scale, factor), at), to: (view) => toggle(view === "fit" ? "fit" : 1) });
@@ -54,30 +59,28 @@ export function createTree() {
   let shape = /** @type {Shape|null} */ (null);
   /** @type {ReturnType<typeof itemsOf>["items"]} */
   let items = [];
+  /** @type {Map<Key, Known>} as last painted */
+  const painted = new Map();
   let straight = roomyLayout([]); // as the tree is
   let layout = /** @type {Layout} */ (straight); // as it is drawn: a long chain in lines
   let unfolded = /** @type {Round|null} */ (null); // the round whose pruned guesses were requested
   let wish = /** @type {Wish} */ ("auto");
   let room = /** @type {Room} */ ({ width: 0, height: 0, scale: 1 });
-  let scroll = { left: 0, top: 0 };
   /** @type {View|null} */
   let shown = null; // the last view
-  let looked = ""; // the last scroll target of the box
-  let opened = ""; // the round that it was scrolled for
 
   const observer = new ResizeObserver(() => {
     const before = room;
     if (!box.clientWidth) {
-      opened = ""; // hidden, and so back at its beginning
+      scroll.forget();
       return;
     }
     room = roomOf(box);
-    if (opened && room.width === before.width && room.height === before.height && room.scale === before.scale) return;
-    if (shape) measure();
+    if (scroll.opened() && room.width === before.width && room.height === before.height && room.scale === before.scale) return;
+    if (shape) refit();
     reveal(true);
   });
   for (const part of [box, root]) observer.observe(part);
-  box.addEventListener("scroll", () => (scroll = { left: box.scrollLeft, top: box.scrollTop }), { passive: true });
   box.addEventListener("keydown", onKey);
   for (const name of ["pointerover", "focusin"]) field.addEventListener(name, (event) => showTrail(elementOf(event)));
   for (const name of ["pointerleave", "focusout"]) field.addEventListener(name, () => showTrail(null));
@@ -114,7 +117,7 @@ export function createTree() {
   }
 
   /**
-   * Another set of nodes: lay them out, and move elements and lines to their places.
+   * Another set of nodes: lay them out, and move elements to their places.
    * @param {Shape} wanted
    */
   function reshape({ whole, lane, done, open, at }) {
@@ -124,7 +127,7 @@ export function createTree() {
     const kept = new Set(items.map((item) => item.node));
     for (const [key, node] of nodes) {
       if (kept.has(key)) continue;
-      for (const part of [node.seat, node.line]) part.remove();
+      node.seat.remove();
       nodes.delete(key);
     }
     items.forEach((item, order) => {
@@ -132,7 +135,6 @@ export function createTree() {
       if (!node) nodes.set(item.node, (node = makeNode(item.node)));
       // In order; what is already in place is not moved, since that would lose its focus.
       stand(field, node.seat, order + 3);
-      stand(lines.root, node.line, order + 1);
       write(node, "round", whole.index, (value) => (node.chip.dataset.round = String(value)));
       write(node, "lane", at, (value) => (node.chip.dataset.lane = String(value)));
     });
@@ -155,11 +157,7 @@ export function createTree() {
     /** @type {[Key, string][]} */
     const words = items.map(({ node, item }) => [node, flat(item?.text ?? own)]);
     layout = drawnIn(wish, room, items, straight, [[ROOT, stem.lastChild?.textContent ?? ""], ...words]);
-    for (const item of items) {
-      const node = sure(nodes.get(item.node));
-      write(node, "curve", curve(layout, item), (value) => node.line.setAttribute("d", value));
-    }
-    lines.fit(layout);
+    lines.fit(layout, items);
   }
 
   /**
@@ -175,10 +173,12 @@ export function createTree() {
     const here = focus?.lane === at && focus.round === whole.index ? keyOf(focus.node) : null;
     const own = round.tokens.find((token) => token.node < 0);
     const stop = here !== null && nodes.has(here) ? here : items[0]?.node;
+    painted.clear();
     for (const { node: key, parent, item } of items) {
       const isOwn = key === OWN;
       const written = sure(own);
-      paintNode(sure(nodes.get(key)), {
+      /** @type {Known} */
+      const known = {
         text: isOwn ? written.name : sure(item).text,
         verdict: isOwn ? written.source : round.proposals[key].verdict,
         above: parent === ROOT ? rootText(lane, whole.index) : whole.proposals[parent].text,
@@ -189,8 +189,11 @@ export function createTree() {
         stop: key === stop,
         isOwn,
         detail: box.dataset.detail ?? "",
-      });
+      };
+      paintNode(sure(nodes.get(key)), known);
+      painted.set(key, known);
     }
+    strike();
     setNote(tapped, view.chosen && here !== null && isNarrow(room) ? (nodes.get(here)?.chip.title ?? "") : "");
     legend.show(items.length > 0 && items[0].node !== OWN ? facts.by : "", showRoute(round), facts);
   }
@@ -212,23 +215,34 @@ export function createTree() {
     if (shown?.current) showRoute(shown.current);
     const { column, row } = current();
     const detail = detailOf({ column, row }, room.scale);
-    const size = (/** @type {Place|undefined} */ place) => `inline-size: ${((place?.wide ?? 1) - GAP) * column}px; block-size: ${row - (detail === "full" ? 5 : 3)}px`;
+    const placeOf = (/** @type {Key} */ key) => boxOf(sure(layout.places.get(key)), { column, row }, detail);
+    const sized = (/** @type {{width: number, height: number}} */ { width, height }) => `inline-size: ${width}px; block-size: ${height}px`;
     write(drawn, "detail", detail, (value) => {
       box.dataset.detail = value;
       if (shape && shown?.current) paint(shape, shown, shown.current);
     });
-    write(drawn, "stem", size(layout.places.get(ROOT)), (value) => (stem.style.cssText = value));
+    write(drawn, "stem", sized(placeOf(ROOT)), (value) => (stem.style.cssText = value));
     stem.classList.toggle("noted", note.fit(layout, { column, row }, room.scale));
     for (const item of items) {
-      const [node, place] = [sure(nodes.get(item.node)), sure(layout.places.get(item.node))];
-      const where = `left: ${place.column * column}px; top: ${place.row * row + 2}px; ${size(place)}`;
-      write(node, "place", where, (value) => (node.seat.style.cssText = value));
+      const [node, place] = [sure(nodes.get(item.node)), placeOf(item.node)];
+      write(node, "place", `left: ${place.left}px; top: ${place.top}px; ${sized(place)}`, (value) => (node.seat.style.cssText = value));
     }
     const [wide, high] = [layout.columns * column, layout.rows * row];
     write(drawn, "field", `inline-size: ${wide - GAP * column}px; block-size: ${high}px`, (value) => (field.style.cssText = value));
     write(drawn, "lines", `${wide}px`, (value) => (lines.root.style.inlineSize = value));
     const over = wide > room.width + 12 || high > room.height;
     setNote(cue, shape && over && room.width ? W.treeCue : "");
+  }
+
+  function refit() {
+    measure();
+    strike();
+  }
+
+  /** What is drawn between the nodes and over them, as they were painted and where they are now. */
+  function strike() {
+    lines.draw(painted);
+    overlay.draw(painted, layout, current(), box.dataset.detail ?? "");
   }
 
   function current() {
@@ -242,12 +256,11 @@ export function createTree() {
    */
   function resize(to, at) {
     const [before, folded] = [current(), layout.lines];
-    const [x, y] = at ? [at.x, at.y] : [room.width / 2, Math.min(room.height, layout.rows * before.row) / 2];
+    const point = at ?? { x: room.width / 2, y: Math.min(room.height, layout.rows * before.row) / 2 };
     wish = typeof to === "number" ? Math.min(Math.max(to, 0.3), 2.5) : to;
-    measure();
-    const after = current();
+    refit();
     if (folded !== layout.lines) reveal(true); // another picture
-    else box.scrollTo((scroll.left + x) / before.column * after.column - x, (scroll.top + y) / before.row * after.row - y);
+    else scroll.keep(point, before, current());
   }
 
   /**
@@ -257,20 +270,7 @@ export function createTree() {
   function reveal(again) {
     if (!shown?.current || !shape || !items.length) return;
     const round = shown.current.index;
-    const key = sightOf(shown, shape.at, round, items);
-    const place = layout.places.get(key);
-    const name = `${shape.at} ${round}`;
-    if (!place || (!again && looked === `${name} ${key} ${layout.rows}`)) return;
-    if (!box.clientWidth || !room.width) return; // not laid out, or hidden: the observer tries again
-    const fresh = opened !== name;
-    opened = name;
-    looked = `${name} ${key} ${layout.rows}`;
-    const size = current();
-    const left = into(place.column * size.column, (place.wide ?? 1) * size.column, scroll.left, room.width, fresh);
-    const top = into(place.row * size.row, size.row, scroll.top, Math.min(room.height, layout.rows * size.row), fresh);
-    if (!fresh && left === scroll.left && top === scroll.top) return;
-    box.scrollTo(left, top);
-    scroll = { left: Math.max(0, left), top: Math.max(0, top) };
+    scroll.to(`${shape.at} ${round}`, sightOf(shown, shape.at, round, items), layout, current(), room, again);
   }
 
   /**
