@@ -24,17 +24,27 @@ export function el(tag, attributes = {}, ...children) {
 }
 
 /**
+ * Make a part of a drawing.
+ * @template {keyof SVGElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string>} attributes
+ * @param {...SVGElement} children
+ * @returns {SVGElementTagNameMap[Tag]}
+ */
+export function svg(tag, attributes, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+/**
  * A small drawn icon; text symbols differ too much between fonts.
  * @param {string} path the `d` of one path in a 16 × 16 box
  * @returns {SVGElement}
  */
 export function icon(path) {
-  const svg = document.createElementNS(SVG, "svg");
-  for (const [name, value] of [["viewBox", "0 0 16 16"], ["class", "icon"], ["aria-hidden", "true"]]) svg.setAttribute(name, value);
-  const shape = document.createElementNS(SVG, "path");
-  shape.setAttribute("d", path);
-  svg.append(shape);
-  return svg;
+  return svg("svg", { viewBox: "0 0 16 16", class: "icon", "aria-hidden": "true" }, svg("path", { d: path }));
 }
 
 /**

@@ -7,12 +7,11 @@
  * @import { View } from "./state.js"
  */
 
-import { appendToken, el, present } from "./dom.js";
+import { appendToken, el, present, svg } from "./dom.js";
 import { list, number, tokenText } from "./model.js";
 import { flat, MARK, quote, VERDICT } from "./text.js";
 import { W } from "./text_proposer.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const AROUND = 24; // tokens shown on either side of a match, and before the end of the text
 const WHOLE = 120; // a text of at most so many tokens is shown whole
 const COPIES = 64; // guesses that are drawn
@@ -147,13 +146,9 @@ function arrow(box, from, to) {
   const [x2, y2] = [to.left - box.left + Math.min(10, to.width / 2), (level ? to.bottom : to.top) - box.top];
   const bend = level ? 16 : Math.max(10, (y2 - y1) / 2);
   const end = level ? y2 + bend : y2 - bend;
-  const svg = document.createElementNS(SVG, "svg");
-  const path = document.createElementNS(SVG, "path");
   const tip = level ? -5 : 5;
-  for (const [name, value] of [["class", "arrow"], ["aria-hidden", "true"]]) svg.setAttribute(name, value);
   /** @param {...number} numbers */
   const at = (...numbers) => numbers.map((value) => value.toFixed(1)).join(" ");
-  path.setAttribute("d", `M${at(x1, y1)} C${at(x1, y1 + bend, x2, end, x2, y2)} M${at(x2 - 4, y2 - tip)} L${at(x2, y2)} L${at(x2 + 4, y2 - tip)}`);
-  svg.append(path);
-  return svg;
+  const path = svg("path", { d: `M${at(x1, y1)} C${at(x1, y1 + bend, x2, end, x2, y2)} M${at(x2 - 4, y2 - tip)} L${at(x2, y2)} L${at(x2 + 4, y2 - tip)}` });
+  return svg("svg", { class: "arrow", "aria-hidden": "true" }, path);
 }

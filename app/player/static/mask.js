@@ -12,7 +12,7 @@
  * @import { View } from "./state.js"
  */
 
-import { el, elementOf, setNote, setText } from "./dom.js";
+import { el, elementOf, setNote, setText, svg } from "./dom.js";
 import { createLegend, drawCells, makeRow, PREFIX } from "./mask_row.js";
 import { attribute, setClass, stand, write } from "./patch.js";
 import { createSlots, MOST_ROWS, passOf, sees } from "./slots.js";
@@ -21,7 +21,6 @@ import { flat, MARK, quote, VERDICT } from "./text.js";
 import { W } from "./text_tree.js";
 import { createZoom } from "./zoom.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const CELLS = { few: 24, many: 18, least: 3, largest: 40 }; // px; `few` up to as many rows as fit a screen
 const FEW = 20;
 const FIT = 470; // px of height for all rows together, as the box in mask.css leaves them
@@ -33,9 +32,7 @@ export function createMask() {
   const say = el("p", { class: "mask-say" });
   const heads = el("div", { class: "mask-heads" });
   const slotsHead = el("div", { class: "mask-slots" }, el("span", { class: "mask-column prefix" }));
-  const cells = document.createElementNS(SVG, "svg");
-  cells.setAttribute("class", "mask-cells");
-  cells.setAttribute("aria-hidden", "true");
+  const cells = svg("svg", { class: "mask-cells", "aria-hidden": "true" });
   const slots = createSlots();
   const corner = el("div", { class: "mask-corner" }, ...W.maskHeads.map((head, at) => el("span", { title: W.maskHeadsAre[at] }, head)));
   const moves = el("span", {}, W.slotsMove);

@@ -2,11 +2,10 @@
 
 /** @import { Phase } from "./moments.js" */
 
-import { el } from "./dom.js";
+import { el, svg } from "./dom.js";
 import { attribute } from "./patch.js";
 import { W } from "./text_tree.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const RIM = 0.08; // of a cell
 export const PREFIX = { few: 3, many: 4 }; // cells, the width of the folded column, so that its number fits
 
@@ -15,13 +14,7 @@ export const PREFIX = { few: 3, many: 4 }; // cells, the width of the folded col
 export function makeRow() {
   const [mark, word, position, slot] = ["mark", "mask-word", "mask-number", "mask-number slot-number"].map((name) => el("span", { class: name }));
   const head = el("button", { type: "button", class: "mask-row", "aria-label": "", "aria-disabled": "false", tabindex: -1 }, mark, word, position, slot);
-  const line = document.createElementNS(SVG, "g");
-  line.setAttribute("class", "mask-line");
-  for (const name of ["ground", "path", "own", "rim"]) {
-    const part = document.createElementNS(SVG, "path");
-    part.setAttribute("class", name);
-    line.append(part);
-  }
+  const line = svg("g", { class: "mask-line" }, ...["ground", "path", "own", "rim"].map((name) => svg("path", { class: name })));
   return { head, mark, word, position, slot, line, column: el("span", { class: "mask-column" }), known: {} };
 }
 

@@ -7,13 +7,12 @@
  */
 
 import { polygons, ticks } from "./areas.js";
-import { el } from "./dom.js";
+import { el, svg } from "./dom.js";
 import { below, flat, MARK, prob, quote } from "./text.js";
 import { O } from "./text_odds.js";
 
 /** @typedef {"shared"|"over"|"under"} Part */
 
-const SVG = "http://www.w3.org/2000/svg";
 /** @type {("p"|"q")[]} */
 const SIDES = ["q", "p"];
 /** @type {Part[]} */
@@ -95,13 +94,10 @@ function plane(areas, parts, bars) {
     part.style.clipPath = `polygon(${points.map(([x, y]) => `${(100 * x).toFixed(4)}% ${(100 * y).toFixed(4)}%`).join(", ")})`;
     return part;
   });
-  const lines = document.createElementNS(SVG, "svg");
-  for (const [name, value] of [["viewBox", `0 0 1 ${areas.rows.length}`], ["preserveAspectRatio", "none"]]) lines.setAttribute(name, value);
+  const lines = svg("svg", { viewBox: `0 0 1 ${areas.rows.length}`, preserveAspectRatio: "none" });
   for (const name of SIDES.filter((each) => bars[each === "p" ? "hasP" : "hasQ"])) {
-    const path = document.createElementNS(SVG, "path");
-    path.setAttribute("class", name);
-    path.setAttribute("d", `M0 0 ${areas.rows.map((row, at) => `H${((row[name] ?? 0) / areas.top).toFixed(5)} V${at + 1}`).join(" ")} H0`);
-    lines.append(path);
+    const steps = areas.rows.map((row, at) => `H${((row[name] ?? 0) / areas.top).toFixed(5)} V${at + 1}`);
+    lines.append(svg("path", { class: name, d: `M0 0 ${steps.join(" ")} H0` }));
   }
   return el("div", { class: "plane", "aria-hidden": "true" }, ...made, lines);
 }

@@ -13,7 +13,7 @@
  * @import { Phase } from "./moments.js"
  */
 
-import { el, setText } from "./dom.js";
+import { el, setText, svg } from "./dom.js";
 import { list, number, tokenText } from "./model.js";
 import { setClass } from "./patch.js";
 import { sure } from "./sure.js";
@@ -149,9 +149,7 @@ export function createSlots() {
   const say = el("p", { class: "slots-say" });
   const above = el("div", { class: "slots-lane" });
   const below = el("div", { class: "slots-lane after" });
-  const arrows = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  arrows.setAttribute("class", "slots-arrows");
-  arrows.setAttribute("aria-hidden", "true");
+  const arrows = svg("svg", { class: "slots-arrows", "aria-hidden": "true" });
   const root = el("div", { class: "slots", "aria-hidden": "true" }, above, arrows, below); // `say` describes it in words
   /** @type {Partial<Drawn>} */
   let drawn = {};
@@ -236,11 +234,9 @@ function block(start, width, state) {
 
 /** @param {number} from @param {number} to */
 function arrow(from, to) {
-  const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
   const end = 2 * LANE - 2;
-  line.setAttribute("d", `M${from} 2C${from} ${LANE} ${to} ${LANE} ${to} ${end - 5}V${end}M${to - 4} ${end - 5}L${to} ${end}L${to + 4} ${end - 5}`);
-  line.setAttribute("class", from === to ? "stays" : "moves");
-  return line;
+  const way = `M${from} 2C${from} ${LANE} ${to} ${LANE} ${to} ${end - 5}V${end}M${to - 4} ${end - 5}L${to} ${end}L${to + 4} ${end - 5}`;
+  return svg("path", { class: from === to ? "stays" : "moves", d: way });
 }
 
 /** @param {...Element} parts */

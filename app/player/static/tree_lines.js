@@ -8,10 +8,11 @@
  * @import { Known } from "./tree_node.js"
  */
 
+import { svg } from "./dom.js";
 import { stand, write } from "./patch.js";
 import { sure } from "./sure.js";
 import { ROOT } from "./tree.js";
-import { CHIP, line, picture } from "./tree_node.js";
+import { CHIP } from "./tree_node.js";
 
 const END = 0.14; // of a column: what is drawn of a line whose other end is elsewhere
 const [THIN, THICK] = [1, 9]; // px
@@ -19,11 +20,9 @@ const ABOVE = ["rejected", "plain", "accepted", "corrected", "bonus"]; // what i
 
 /** @returns `root`, `fit(layout, items)`, `draw(nodes)`, `accept(path)`, `point(items, key)` */
 export function createLines() {
-  const root = picture("tree-lines");
-  root.setAttribute("preserveAspectRatio", "none");
-  const route = line("route"); // under the lines, whose width says something
-  const trail = line("trail");
-  root.append(route, trail);
+  const route = svg("path", { class: "route" }); // under the lines, whose width says something
+  const trail = svg("path", { class: "trail" });
+  const root = svg("svg", { class: "tree-lines", preserveAspectRatio: "none", "aria-hidden": "true" }, route, trail);
   /** @type {Map<Key, string>} */
   const curves = new Map();
   /** @type {Map<string, {name: string, path: SVGPathElement, known: Record<string, string>}>} by look; kept from round to round */
@@ -36,9 +35,7 @@ export function createLines() {
     const name = `${layer + 1} ${verdict} ${width}`;
     const found = looks.get(name);
     if (found) return found;
-    const path = line(`edge ${verdict}`);
-    if (width) path.setAttribute("stroke-width", width);
-    const made = { name, path, known: {} };
+    const made = { name, path: svg("path", { class: `edge ${verdict}`, ...(width ? { "stroke-width": width } : {}) }), known: {} };
     looks.set(name, made);
     return made;
   }

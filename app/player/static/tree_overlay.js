@@ -11,9 +11,9 @@
  * @import { Size } from "./tree_size.js"
  */
 
+import { svg } from "./dom.js";
 import { write } from "./patch.js";
 import { sure } from "./sure.js";
-import { line, picture } from "./tree_node.js";
 import { boxOf } from "./tree_size.js";
 
 const ASIDE = 5; // px from a bar to the sides
@@ -25,9 +25,8 @@ const LOW_BORDERS = { ...BORDERS, bonus: 3 };
 
 /** @returns `root`, `draw(nodes, layout, size, detail)` */
 export function createOverlay() {
-  const root = picture("tree-overlay");
-  const [p, light, q, flags] = ["bar p", "bar light", "bar q", "flags"].map((name) => ({ path: line(name), known: {} })); // q is striped: light under dashes
-  root.append(p.path, light.path, q.path, flags.path);
+  const [p, light, q, flags] = ["bar p", "bar light", "bar q", "flags"].map((name) => ({ path: svg("path", { class: name }), known: {} })); // q is striped: light under dashes
+  const root = svg("svg", { class: "tree-overlay", "aria-hidden": "true" }, p.path, light.path, q.path, flags.path);
 
   /**
    * @param {Map<Key, Known>} nodes what is known of each

@@ -135,9 +135,8 @@ export function createTree() {
       if (!node) nodes.set(item.node, (node = makeNode(item.node)));
       // In order; what is already in place is not moved, since that would lose its focus.
       stand(field, node.seat, order + 3);
-      write(node, "round", whole.index, (value) => (node.chip.dataset.round = String(value)));
-      write(node, "lane", at, (value) => (node.chip.dataset.lane = String(value)));
     });
+    Object.assign(field.dataset, { round: whole.index, lane: at }); // whose its nodes are
     const text = rootText(lane, whole.index);
     setText(sure(stem.lastChild), flat(text));
     stem.title = W.root(quote(text), whole.index);
