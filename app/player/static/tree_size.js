@@ -35,7 +35,8 @@ const FLAT = 26; // px, a row of a tree that is taller
  */
 export function roomOf(box) {
   const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
-  return { width: box.clientWidth, height: parseFloat(getComputedStyle(box).maxHeight) - EDGES, scale };
+  const limit = parseFloat(getComputedStyle(box).maxHeight); // none while the style sheet is on its way
+  return { width: box.clientWidth, height: (Number.isNaN(limit) ? Infinity : limit) - EDGES, scale };
 }
 
 /**
