@@ -37,11 +37,14 @@ def frequent(batches: Source, size: int, vocabulary: int) -> Tensor:
     return counts.topk(min(size, vocabulary)).indices.sort().values
 
 
-def new_head(target: Frozen, vocabulary: Tensor | None, rows: Tensor, seed: int) -> Eagle3Head:
+def new_head(
+    target: Frozen, vocabulary: Tensor | None, rows: Tensor, seed: int, layers: tuple[int, ...] | None = None
+) -> Eagle3Head:
     """A fresh head: the target's last layer where the shapes agree, its norm and output matrix, and joined states that
-    estimate, by a fit on `rows`, what the last layer reads one place on."""
+    estimate, by a fit on `rows`, what the last layer reads one place on. `layers` are those it reads, else the
+    published choice."""
     shape = layer_shape(target)
-    layers = eagle3.usual_layers(int(target.model.config.num_hidden_layers))
+    layers = layers or eagle3.usual_layers(int(target.model.config.num_hidden_layers))
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         head = Eagle3Head(shape, len(layers) * int(shape.hidden_size), layers, vocabulary=vocabulary)
@@ -87,6 +90,19 @@ def started_from(target: Frozen, folder: Path, whole: bool = False) -> Eagle3Hea
         head.lm_head.weight = torch.nn.Parameter(output)
         head.restrict(None)
     return head.to(target.model.device, torch.float32).requires_grad_(True).train()
+
+
+def read_other_layers(head: Eagle3Head, target: Frozen, layers: tuple[int, ...], rows: Tensor) -> None:
+    """A trained head reads other layers of the target from now on: its joined states are estimated from those by a fit
+    on `rows`, and training does the rest."""
+
+    def pairs(ids: Tensor) -> tuple[Tensor, Tensor]:
+        return target.read_layers(ids, layers)[0], head.enter(target.read_layers(ids, head.layers_read)[0])
+
+    weight = fitted(rows, pairs)
+    head.fc = torch.nn.Linear(weight.shape[1], len(weight), bias=False)
+    head.fc.weight = torch.nn.Parameter(weight.to(target.device))
+    head.layers_read = layers
 
 
 def rehearsed(

@@ -10,6 +10,8 @@ from typing import Annotated
 import torch
 import typer
 
+from specdec_core.models.heads.layout import MOST
+
 app = typer.Typer()
 
 Model = Annotated[str, typer.Option(help="Target: bundled, a model's folder, or a hub id.")]
@@ -58,6 +60,9 @@ def eagle3(
     start: Annotated[
         Path | None, typer.Option(help="Folder of a head of this target to train further.")
     ] = None,
+    layers: Annotated[
+        str, typer.Option(help="Layers of the target to read, as 2,6,11; default: 2, n / 2 and n - 3 of n.")
+    ] = "",
     name: Annotated[str, typer.Option(help="Run name.")] = "eagle3",
     batch: Batch = 4,
     context: Context = 512,
@@ -68,7 +73,7 @@ def eagle3(
 ) -> None:
     """Train an EAGLE-3 head for a target, measure it and write it out; continues the run if it has a checkpoint."""
     from training.checkpoints import counters
-    from training.eagle3 import export, frequent, new_head, started_from, train
+    from training.eagle3 import export, frequent, new_head, read_other_layers, started_from, train
     from training.heads_data import open_target, rows_for
     from training.loop import Plan
     from training.optimisers import Rates
@@ -89,18 +94,35 @@ def eagle3(
     batches, heldout = rows_for(model, text, runs / "data", plan)
     heldout = heldout[:: -(-len(heldout) // HELD_OUT)]
     size = int(target.output.weight.shape[0])
+    read = layers_of(layers, int(target.model.config.num_hidden_layers)) if layers else None
+    counted, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
     if start:
         head = started_from(target, start, whole=vocabulary >= size)
+        if read and read != head.layers_read:
+            read_other_layers(head, target, read, torch.cat([counted.next() for _ in range(8)]))
     else:
-        counted, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
         guesses = frequent(counted, vocabulary, size) if vocabulary < size else None
-        head = new_head(target, guesses, torch.cat([counted.next() for _ in range(8)]), seed)
+        head = new_head(target, guesses, torch.cat([counted.next() for _ in range(8)]), seed, read)
     state = train(
         runs / name, head, target, batches, heldout, plan, steps, share, counters(start) if start else None
     )
     folder = out or runs / name / "export"
     export(folder, head, target, state)
     _report(runs, folder, state, "step")
+
+
+def layers_of(text: str, count: int) -> tuple[int, ...]:
+    """The numbers of a list such as 2,6,11, of a target with so many layers.
+
+    Raises:
+        typer.BadParameter: with one sentence, if they are none of its layers.
+    """
+    numbers = [int(one) if one.strip().isdecimal() else count for one in text.split(",")]
+    if max(numbers) >= count or len(set(numbers)) < len(numbers) or len(numbers) > MOST:
+        raise typer.BadParameter(
+            f"'{text[:40]}' are not layers of this target. Give numbers from 0 to {count - 1}, such as 2,{count - 1}."
+        )
+    return tuple(numbers)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import typer
 from safetensors.torch import load_file
 from torch import Tensor
 from typer.testing import CliRunner
@@ -20,6 +21,7 @@ from training import eagle3, mtp
 from training.checkpoints import load_weights, require_checkpoint
 from training.cli import app
 from training.frozen import Frozen
+from training.heads_cli import layers_of
 from training.loop import Plan
 from training.optimisers import Rates
 from training.own_text import OwnText
@@ -187,3 +189,30 @@ def test_a_head_trained_further_can_learn_the_tokens_it_could_not_guess(
     layout.write(tmp_path / "wide", wide, "tiny", {}, torch.float32)
     assert "d2t" not in load_file(tmp_path / "wide" / "model.safetensors")
     assert eagle3.started_from(target, tmp_path / "wide").lm_head.out_features == VOCABULARY
+
+
+@torch.no_grad()
+def test_a_trained_head_can_read_other_layers(target: Frozen, tmp_path: Path) -> None:
+    """Layers that hold what the old ones did: the same states enter. Catches: columns of another layer, layers that are
+    not written with the head."""
+    head = eagle3.new_head(target, IDS, _rows().next(), seed=1)
+    assert head.layers_read == (2, 3, 3)
+    ids = torch.randint(0, VOCABULARY, (2, 9), generator=torch.Generator().manual_seed(4))
+    before = head.enter(target.read_layers(ids, head.layers_read)[0])
+    rows = torch.randint(0, VOCABULARY, (64, 17), generator=torch.Generator().manual_seed(5))
+    eagle3.read_other_layers(head, target, (5, 3, 2), rows)
+    found = head.enter(target.read_layers(ids, (5, 3, 2))[0])
+    assert (found - before).norm() < 0.05 * before.norm()
+    layout.write(tmp_path / "head", head, "tiny", {}, torch.float32)
+    again = eagle3.started_from(target, tmp_path / "head")
+    assert again.layers_read == (5, 3, 2) and torch.equal(again.fc.weight, head.fc.weight)
+
+
+@pytest.mark.parametrize(
+    "given", ["12", "-1", "", "2,2", "a", "2;6", "1,,2", "1.5", ",".join(map(str, range(70)))]
+)
+def test_layers_that_the_target_does_not_have_get_a_sentence(given: str) -> None:
+    """Catches: a traceback from deep within the target, and a head that reads nothing."""
+    with pytest.raises(typer.BadParameter, match=r"Give numbers from 0 to 11, such as 2,11\."):
+        layers_of(given, 12)
+    assert layers_of("2, 6,11", 12) == (2, 6, 11)
