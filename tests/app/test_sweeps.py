@@ -236,6 +236,9 @@ def test_the_page_sweeps_what_was_chosen_and_shows_the_matrix(page: AppTest, job
     assert job.wait(WAIT)
     for row in job.rows:
         row.repeated = 0.9 if row.lane == 1 else 0.0
+        row.seconds = row.tokens / (
+            300.0 if row.lane == 1 else 120.0
+        )  # a busy machine may hold one of them up
     page.run()
     assert not page.exception
     assert "All 18 cells measured." in words(page)
@@ -248,9 +251,8 @@ def test_the_page_sweeps_what_was_chosen_and_shows_the_matrix(page: AppTest, job
     assert json.loads(chart.proto.spec)["layout"]["yaxis"]["ticktext"] == ["Stories", "Code"]
     (lines,) = tables(page)
     line = lines[1]
-    speed = job.rows[1].tokens / job.rows[1].seconds * job.rows[0].seconds / job.rows[0].tokens
     assert (line["Kind of text"], line["Lane"], line["Prompts"]) == ("Stories", "B · Draft *model*", "1")
-    assert 0.1 < float(line["Speedup"].partition("×")[0]) / speed < 10 and "None" not in str(lines)
+    assert line["Speedup"].startswith("2.50×") and "None" not in str(lines)
     assert line["Same text as plain decoding"] == "100% of prompts"
     assert line["Loops"] == "1 text (90% of tokens repeat)" and lines[2]["Loops"].startswith("0 texts (")
     assert line["Acceptance rate α"].startswith(f"{job.rows[1].acceptance_rate:.0%} (")
