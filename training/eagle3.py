@@ -217,6 +217,7 @@ def train(
     guesses = int(head.lm_head.weight.shape[0])
     facts: dict[str, Any] = {
         "kind": "eagle3", "target": target.name, "steps": count, "share": share, "guesses": guesses,
+        "layers": list(head.layers_read),
         **({"earlier": earlier} if earlier else {}),
     }  # fmt: skip
     decay = DECAY ** torch.arange(count, device=target.device)

@@ -108,6 +108,11 @@ def test_an_eagle3_head_learns_and_continues(target: Frozen, tmp_path: Path) -> 
     run("parts", replace(plan, stop_after_steps=2))
     parts = run("parts", plan)
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
+    other = eagle3.new_head(
+        target, IDS, _rows().next(), seed=0, layers=(1, 2, 3)
+    )  # as wide, so its weights would fit
+    with pytest.raises(ValueError, match=r"made with layers \[2, 3, 3\], not \[1, 2, 3\]"):
+        eagle3.train(tmp_path / "whole", other, target, _rows(), _rows().heldout, plan, 2, 0.5)
 
 
 def test_modules_learn(target: Frozen, tmp_path: Path) -> None:
