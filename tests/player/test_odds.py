@@ -78,7 +78,7 @@ def _places(trace: sd.Trace) -> list[tuple[int, Round, Position, int]]:
 
 BUTTON = "() => [...shadow.querySelectorAll('.odds button')].find(button => {}.test(button.innerText))"
 ALL_ROWS = BUTTON.format("/all/")
-JUDGED = BUTTON.format("/What was (compared|used)/")
+JUDGED = BUTTON.format("/What (was|will be) (compared|used)/")
 HINT = "() => shadow.querySelector('.odds .hint').innerText"
 
 
@@ -707,10 +707,11 @@ def test_a_penalty_that_changes_what_is_accepted_is_said(page: Page) -> None:
 def test_before_the_target_has_run_q_is_said_to_be_without_the_penalty_if_it_is(
     page: Page, penalty: float | None, older: bool
 ) -> None:
-    """Catches: a draft that seems to have passed over its own most likely token."""
+    """Catches: a draft that seems to have passed over its own most likely token; a comparison told in the past."""
     trace = recorded("draft-model", temperature=0.0, repetition_penalty=penalty, max_new_tokens=60)
     stage(page, _older(trace) if older else trace)
     (own,), (compared,) = look(page, [(3, 0, 0)], CHART), look(page, [(3, 0, 0)], CHART, JUDGED)
+    assert compared["tab"] == "What will be compared"
     for drawn in (own, compared):
         assert "The target has not run yet" in drawn["text"]
     assert ("before the repetition penalty" in own["text"]) is older

@@ -105,7 +105,7 @@ export function createOdds() {
       };
       return button;
     };
-    return el("div", { class: "tabs", role: "group", "aria-label": O.views }, tab("judged", odds.siblings ? O.judge : O.used), tab("models", O.sure));
+    return el("div", { class: "tabs", role: "group", "aria-label": O.views }, tab("judged", judgeName(odds)), tab("models", O.sure));
   }
 
   /** @param {Odds} odds */
@@ -162,6 +162,15 @@ export function createOdds() {
   };
 }
 
+/**
+ * What the rule's view of the probabilities is called at this moment.
+ * @param {Odds} odds
+ */
+function judgeName(odds) {
+  if (!odds.siblings) return O.used;
+  return odds.verdict === "waiting" ? O.judgeNext : O.judge;
+}
+
 /** @param {Odds} odds @param {HTMLElement|null} tabs */
 function heading(odds, tabs) {
   const verdict = odds.verdict ?? odds.source;
@@ -192,7 +201,7 @@ function unreached({ unreached: found }) {
  * @param {string} shown the models' own probabilities in the chart that are from before penalties: "p", "q" or "pq"; empty without any
  */
 function comparison(odds, title, using, shown) {
-  if (using === "models" && odds.judged && !odds.atZero) return O.modelsOnly(odds.siblings > 0, odds.penalised && odds.before.alike, odds.before.p);
+  if (using === "models" && odds.judged && !odds.atZero) return O.modelsOnly(judgeName(odds), odds.penalised && odds.before.alike, odds.before.p);
   if (!odds.knowsP) return odds.modelless && odds.atZero ? O.beforeModelless : odds.pointed || (odds.sureQ && using === "judged") ? O.beforeFixed(!odds.modelless) : odds.atZero ? O.beforeGreedy(odds.penalised && shown !== "") : O.before;
   const without = odds.without === null ? "" : O.without(quote(odds.without));
   const greedy = odds.moved && !without ? O.writesPenalised(shown) : O.writesGreedy + without;
@@ -223,7 +232,7 @@ function words(odds, fixed) {
 function notes(odds, using, areas, parts, fixed) {
   const said = [];
   if (odds.greedy && using === "judged") said.push(O.oneHot(sure(odds.judged).hasQ && odds.verdict !== "pruned", odds.models !== null));
-  else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly(odds.siblings > 0, odds.penalised && odds.before.alike, odds.before.p));
+  else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly(judgeName(odds), odds.penalised && odds.before.alike, odds.before.p));
   if (odds.modelless && using === "models") said.push(O.modelless);
   if (parts && odds.overlap !== null) {
     if (odds.pointed || fixed) {

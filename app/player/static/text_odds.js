@@ -77,6 +77,7 @@ export const O = {
   empty: "Step forward, or select a token, to see its odds.",
   sure: "How sure the models were",
   judge: "What was compared",
+  judgeNext: "What will be compared",
   used: "What was used", // where there was no guess to compare
   sureMeans: (/** @type {boolean} */ penalised, /** @type {boolean} */ before) => `The models' own probabilities, at temperature 1${penalised ? `, ${before ? "before" : "after"} the repetition penalty` : ""}`,
   judgeMeans: "What the rule saw: the probabilities after temperature, penalties and cut-offs",
@@ -148,7 +149,7 @@ export const O = {
   othersIs: "Σ min(p, q) was recorded over the whole vocabulary. What the tokens listed above leave of it is drawn as shared by “all others”.",
   atMost: "“<” and a faded bar: the record has only a bound for this probability, and that part may be shared or not.",
   oneHot: (/** @type {boolean} */ guessed, /** @type {boolean} */ sure) => `At temperature 0 the rule sees p = 1 for the target's most likely token${guessed ? ", and q = 1 for a guess" : ""}.${sure ? " “How sure the models were” shows their own." : ""}`,
-  modelsOnly: (/** @type {boolean} */ guessed, /** @type {boolean} */ penalised, /** @type {boolean} */ before) => `These are the models' own probabilities (temperature 1${penalised ? `, ${before ? "before" : "after"} the repetition penalty` : ""}). ${guessed ? `What the rule compares is under “${O.judge}”` : `What the target chooses from is under “${O.used}”`}.`,
+  modelsOnly: (/** @type {string} */ judge, /** @type {boolean} */ penalised, /** @type {boolean} */ before) => `These are the models' own probabilities (temperature 1${penalised ? `, ${before ? "before" : "after"} the repetition penalty` : ""}). ${judge === O.used ? "What the target chooses from" : "What the rule compares"} is under “${judge}”.`,
   judgedValues: "That is of the p and q that were compared.",
   modelless: "This guess came without a model, so there is no q to show.",
   everything: "all others",
