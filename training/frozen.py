@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from specdec_core.runtime.first_layers import decoder_layers
+from specdec_core.runtime.first_layers import decoder_layers, hear
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,9 @@ class Frozen:
         seen: dict[int, Tensor] = {}
         found = decoder_layers(self.model)
 
-        def keep(layer: int) -> Callable[..., None]:
-            return lambda module, inputs: seen.update({layer: inputs[0]})
-
         with ExitStack() as hooks:
             for layer in set(layers):
-                hooks.callback(found[layer].register_forward_pre_hook(keep(layer)).remove)
+                hooks.callback(hear(found, layer, partial(seen.__setitem__, layer)).remove)
             yield seen
 
     def autocast(self) -> torch.autocast:

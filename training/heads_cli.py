@@ -61,7 +61,10 @@ def eagle3(
         Path | None, typer.Option(help="Folder of a head of this target to train further.")
     ] = None,
     layers: Annotated[
-        str, typer.Option(help="Layers of the target to read, as 2,6,11; default: 2, n / 2 and n - 3 of n.")
+        str,
+        typer.Option(
+            help="Layers of the target to read, as 2,6,11 (n: the last one's result); default: 2, n / 2 and n - 3 of n."
+        ),
     ] = "",
     name: Annotated[str, typer.Option(help="Run name.")] = "eagle3",
     batch: Batch = 4,
@@ -117,10 +120,10 @@ def layers_of(text: str, count: int) -> tuple[int, ...]:
     Raises:
         typer.BadParameter: with one sentence, if they are none of its layers.
     """
-    numbers = [int(one) if one.strip().isdecimal() else count for one in text.split(",")]
-    if max(numbers) >= count or len(set(numbers)) < len(numbers) or len(numbers) > MOST:
+    numbers = [int(one) if one.strip().isdecimal() else count + 1 for one in text.split(",")]
+    if max(numbers) > count or len(set(numbers)) < len(numbers) or len(numbers) > MOST:
         raise typer.BadParameter(
-            f"'{text[:40]}' are not layers of this target. Give numbers from 0 to {count - 1}, such as 2,{count - 1}."
+            f"'{text[:40]}' are not layers of this target. Give numbers from 0 to {count}, such as 2,{count}."
         )
     return tuple(numbers)
 

@@ -17,6 +17,7 @@ import torch
 from specdec_core.engine.prompt import token_ids
 from specdec_core.errors import SettingsError
 from specdec_core.models.given import check_loaded
+from specdec_core.models.sizes import model_info
 from specdec_core.models.tokenizer import HubCodec
 from specdec_core.record.schema import Header, ModelInfo
 from specdec_core.record.trace import Trace
@@ -150,4 +151,4 @@ def _info(model: PreTrainedModel) -> ModelInfo:
     """A model's name, never a path."""
     name = str(model.config._name_or_path or model.config.model_type)
     name = Path(name).name if Path(name).is_absolute() or Path(name).exists() else name
-    return ModelInfo(name[:500], int(model.num_parameters()), str(model.config.model_type))
+    return model_info(name[:500], model)

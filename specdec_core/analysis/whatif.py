@@ -16,7 +16,7 @@ from specdec_core.errors import SettingsError
 from specdec_core.machines.costs import Costs
 from specdec_core.machines.profiles import Profile, Recorded
 from specdec_core.proposers import PROPOSERS, Proposer
-from specdec_core.record.schema import Round
+from specdec_core.record.schema import ModelInfo, Round
 from specdec_core.record.trace import Trace
 
 OVERLAPPED = (
@@ -133,6 +133,10 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
     how.append(
         "Which guesses were accepted is taken from the record: another pair of models would agree more, or less."
     )
+    if kind and kind.priced == "heads" and any(head.output_rows is None for head in trace.header.heads):
+        how.append(
+            "The record does not say how much of the output matrix the heads read, so the whole is counted."
+        )
     if costs.batch > 1:
         how.append("All texts of the batch go through these rounds together, as if each were this one.")
     return WhatIf(
@@ -176,9 +180,7 @@ def _draft_pass(
         return 0.0
     priced = kind.priced if kind else "draft"
     if priced == "heads":
-        heads = sum(part.parameters for part in trace.header.heads)
-        share = heads / max(1, trace.header.target.parameters) + costs.output_share
-        return share * costs.target(tokens)
+        return _heads_share(trace, costs) * costs.target(tokens)
     if priced == "first layers":
         share = _exit_share(trace, row, layers)
         return (share * (1.0 - costs.output_share) + costs.output_share) * costs.target(tokens)
@@ -188,6 +190,22 @@ def _draft_pass(
             "Choose another profile, or one with a draft."
         )
     return costs.draft(tokens)
+
+
+def _heads_share(trace: Trace, costs: Costs) -> float:
+    """What a pass of the heads reads, as a share of what a target pass reads: the heads' own parameters as in the
+    record, and their rows of the profile's output matrix."""
+    header = trace.header
+    own = sum(_read(head) for head in header.heads) / max(1, _read(header.target))
+    rows = [
+        1.0 if head.output_rows is None else head.output_rows / max(1, header.vocabulary)
+        for head in header.heads
+    ]
+    return own + min(1.0, max(rows, default=1.0)) * costs.output_share
+
+
+def _read(model: ModelInfo) -> int:
+    return model.parameters if model.read is None else model.read
 
 
 def _exit_share(trace: Trace, row: Round, layers: int | None) -> float:

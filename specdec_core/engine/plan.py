@@ -13,10 +13,11 @@ from specdec_core.chat import Chat, Prompt
 from specdec_core.errors import ModelError, SettingsError, SpecdecError, kind_of
 from specdec_core.lengths import policy_class
 from specdec_core.models.bundle import HubModel, Models
+from specdec_core.models.sizes import head_info
 from specdec_core.penalties import Penalties
 from specdec_core.proposers import Context, DraftedAhead, Proposal, Proposer, Resources, proposer_class
 from specdec_core.proposers.contract import Drafts
-from specdec_core.record.schema import Header, ModelInfo, Round
+from specdec_core.record.schema import Header, Round
 from specdec_core.rules import Rule, rule_class
 from specdec_core.runtime.machine import packages
 from specdec_core.runtime.reader import Reader
@@ -210,7 +211,7 @@ class Plan:
             judging=type(self.rule).judging,
             own_probabilities=self.start_context.warp.greedy and type(self.rule).own_probabilities,
             heads=[
-                ModelInfo(f"{need} heads", sum(weight.numel() for weight in models.heads[need].parameters()))
+                head_info(need, models.heads[need], models.causal_target.get_output_embeddings())
                 for need in type(self.proposer).needs
                 if need in models.heads
             ],

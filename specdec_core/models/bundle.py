@@ -18,6 +18,7 @@ from specdec_core.runtime.windows import Windows
 
 from .draft_vocabulary import NarrowReader
 from .generation import Generation
+from .sizes import model_info
 from .tokenizer import Codec, HubCodec
 from .translation import ForeignDraft
 
@@ -77,7 +78,7 @@ class HubModel:
         self.graphs = Graphs(model) if graphs else None
         self.recurrent = recurrent(model.config)
         self.lean = lean_forward(model, name) if lean and not self.recurrent else None
-        self.info = ModelInfo(name, int(model.num_parameters()), str(model.config.model_type))
+        self.info = model_info(name, model)
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.positions = int(getattr(model.config, "max_position_embeddings", None) or 1_000_000)
         self.kv_bytes = kv_bytes(model)

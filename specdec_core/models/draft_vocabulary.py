@@ -106,6 +106,14 @@ class Guessing(nn.Module):
             self._outputs[:] = [(target, output_for(target, self.vocabulary))]
         return self._outputs[0][1]
 
+    def output_rows(self, target: nn.Module) -> int:
+        """How many rows of the target's output matrix a pass reads; 0 where it has one of its own."""
+        if self.output(target) in self.modules():
+            return 0
+        weight = target.weight
+        assert isinstance(weight, Tensor)
+        return len(weight) if self.vocabulary is None else len(self.vocabulary)
+
 
 def fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
     """A tokenizer's fingerprint: a digest of all tokens with their ids."""

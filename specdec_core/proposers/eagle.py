@@ -21,8 +21,8 @@ class Eagle(StateTree):
         "on small targets, whose passes are hardly more expensive than its own."
     )
     priced_words = (
-        "A pass of the EAGLE head is priced by size: the parameters that it reads, its own and the output matrix, "
-        "against those that a target pass reads; each level is as wide as in the record."
+        "A pass of the EAGLE head is priced by size: the parameters that it reads, its own and its rows of the output "
+        "matrix, against those that a target pass reads; each level is as wide as in the record."
     )
     needs = ("states", "eagle")
 

@@ -19,7 +19,7 @@ class Eagle3(StateTree):
         "own, and when the text needs tokens that its smaller vocabulary lacks."
     )
     priced_words = (
-        "A pass of the EAGLE-3 head is priced by size: the parameters that it reads, its own and the output matrix, "
+        "A pass of the EAGLE-3 head is priced by size: the parameters that it reads, its own output matrix among them, "
         "against those that a target pass reads; each level is as wide as in the record."
     )
     needs = ("states", "eagle3")

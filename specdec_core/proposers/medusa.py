@@ -43,8 +43,8 @@ class Medusa(Proposer):
     )
     priced = "heads"
     priced_words = (
-        "A pass of the Medusa heads is priced by size: the parameters of all heads, and the output matrix once, "
-        "against those that a target pass over one token reads."
+        "A pass of the Medusa heads is priced by size: the parameters of all heads, and once their rows of the output "
+        "matrix, against those that a target pass over one token reads."
     )
     widens = False
     needs = ("states", "medusa")

@@ -45,6 +45,10 @@ class ModelInfo:
     name: Short
     parameters: Annotated[int, Field(ge=0, le=10**14)]
     architecture: Short = ""
+    read: Annotated[int | None, Field(ge=0, le=10**14)] = None
+    """Those that a pass over one token reads: all but an input embedding that is not the output matrix as well."""
+    output_rows: Annotated[int | None, Field(ge=0, le=10**9)] = None
+    """Of heads: the rows of the target's output matrix that a pass reads besides; 0 with a matrix of their own."""
 
 
 @dataclass(slots=True)

@@ -1,11 +1,13 @@
-"""A model cut off after some of its layers, for early exits; all weights are shared with the whole one."""
+"""A model's layers: cut off after some of them, for early exits, all weights shared; and heard at what they read."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 from specdec_core.errors import SettingsError
@@ -39,6 +41,20 @@ def decoder_layers(model: PreTrainedModel) -> list[nn.Module]:
     """The model's decoder layers; empty where they cannot be found."""
     places = _places(model)
     return list(model.get_submodule(places[0]).children()) if len(places) == 1 else []
+
+
+def hear(layers: Sequence[nn.Module], number: int, listener: Callable[[Tensor], object]) -> RemovableHandle:
+    """Pass `listener` what the layer of this number reads (b, n, d); of as many as there are, what the last returns."""
+
+    def before(module: nn.Module, inputs: tuple[Tensor, ...], named: dict[str, Any]) -> None:
+        listener(inputs[0] if inputs else named["hidden_states"])
+
+    def after(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        listener(output if isinstance(output, Tensor) else output[0])
+
+    if number == len(layers):
+        return layers[-1].register_forward_hook(after)
+    return layers[number].register_forward_pre_hook(before, with_kwargs=True)
 
 
 def _places(model: PreTrainedModel) -> list[str]:

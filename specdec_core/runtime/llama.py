@@ -255,7 +255,8 @@ class LlamaForward(LlamaLayers):
             positions: int64 (n,), their places in the text, all below the number given to `prepare`.
             memory: the KV cache, with as many layers as are to be run.
             logits_to_keep: for how many tokens, from the last, logits are computed; 0 means all.
-            inner: receives for each of its keys what the layer of that number reads, (n, d).
+            inner: receives for each of its keys what the layer of that number reads, (n, d); the
+                number of layers stands for what the last returns.
 
         Returns:
             Logits (1, m, V) in the model's dtype, and the states of all tokens (n, d) they are computed from.
@@ -286,6 +287,8 @@ class LlamaForward(LlamaLayers):
             if inner is not None and number in inner:
                 inner[number] = states
             states = self.through(layer, states, states, angles, attention, block)
+        if inner is not None and len(self.layers) in inner:
+            inner[len(self.layers)] = states
         return self.norm(states)
 
 

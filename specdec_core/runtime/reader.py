@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch import Tensor
 from specdec_core.tree import TokenTree
 
 from . import PREFILL_CHUNK
-from .first_layers import decoder_layers, first_layers
+from .first_layers import decoder_layers, first_layers, hear
 from .kv import KVMemory
 from .llama import LlamaForward, suits
 from .windows import Windows
@@ -223,17 +223,14 @@ class CausalReader:
                 seen.append(inputs[0])
                 return (inputs[0][:, -keep:],)
 
-            def catch_inner(
-                number: int, module: torch.nn.Module, inputs: tuple[Tensor, ...], named: dict[str, Any]
-            ) -> None:
+            def catch_inner(number: int, states: Tensor) -> None:
                 if threading.get_ident() == own:
-                    inner[number] = (inputs[0] if inputs else named["hidden_states"])[0]
+                    inner[number] = states[0]
 
             hooks.append(self.model.get_output_embeddings().register_forward_pre_hook(catch))
             found = decoder_layers(self.model) if self._inner else []
             for number in self._inner:
-                inside = partial(catch_inner, number)
-                hooks.append(found[number].register_forward_pre_hook(inside, with_kwargs=True))
+                hooks.append(hear(found, number, partial(catch_inner, number)))
         try:
             logits = self._run(ids, mask, positions, logits_to_keep)
         finally:

@@ -17,7 +17,7 @@ from specdec_core import theory
 from specdec_core.analysis.whatif import on_clock, replay
 from specdec_core.machines.costs import Costs
 from specdec_core.machines.profiles import Recorded, read, shipped
-from specdec_core.record.schema import Committed, Nodes, Round, Verdict
+from specdec_core.record.schema import Committed, ModelInfo, Nodes, Round, Verdict
 
 from .test_profiles import RECORDED
 from .tiny import pair
@@ -107,9 +107,11 @@ def test_drafting_beside_the_target_takes_the_longer_of_the_two() -> None:
 def test_heads_cost_their_share_of_a_target_pass() -> None:
     """Heads of a tenth of the target, and an output matrix of a fifth of the profile's."""
     trace = with_rounds([a_round([-1, 0, -1], 2, 1)], "medusa")
-    heads = replace(trace.header.target, parameters=trace.header.target.parameters // 10)
-    share = heads.parameters / trace.header.target.parameters + 0.2
-    trace = replace(trace, header=replace(trace.header, heads=[heads]))
+    target = ModelInfo("target", 30_000)
+    share = 3_000 / 30_000 + 0.2
+    trace = replace(
+        trace, header=replace(trace.header, target=target, heads=[ModelInfo("medusa heads", 3_000)])
+    )
     assert replay(trace, HERE).draft_s == pytest.approx(share * 0.004)
     eagle = replace(
         trace,
@@ -117,6 +119,19 @@ def test_heads_cost_their_share_of_a_target_pass() -> None:
         rounds=[a_round([-1, -1, -1, 0, 1, 2], 2, 2)],
     )
     assert replay(eagle, HERE).draft_s == pytest.approx(share * (0.004 + 0.005))  # one token, then three
+
+
+@pytest.mark.parametrize(("rows", "output"), [(None, 0.2), (0, 0.0), (10, 0.05), (40, 0.2)])
+def test_heads_cost_what_they_read_of_the_output_matrix(rows: int | None, output: float) -> None:
+    """A draft vocabulary of a quarter, a matrix of their own, an input embedding on neither side. Catches: the whole
+    matrix for heads that read some rows or none; an older record that is priced so without saying it."""
+    trace = with_rounds([a_round([-1, 0, -1], 2, 1)], "medusa")
+    heads = ModelInfo("medusa heads", 9_000, read=1_000, output_rows=rows)
+    target = replace(trace.header.target, parameters=30_000, read=20_000)
+    trace = replace(trace, header=replace(trace.header, heads=[heads], target=target, vocabulary=40))
+    found = replay(trace, HERE)
+    assert found.draft_s == pytest.approx((0.05 + output) * 0.004)
+    assert any("so the whole is counted" in said for said in found.assumptions) is (rows is None)
 
 
 def test_an_early_exit_costs_its_layers_and_the_output_matrix() -> None:

@@ -45,9 +45,10 @@ def eagle3_head(
     ids: Tensor | None = None,
     norm_first: bool = False,
     seed: int = 0,
+    layers: tuple[int, ...] = LAYERS_READ,
 ) -> Eagle3Head:
     """A head with random weights on what the layers of a tiny target read, of which one twice."""
-    made = Eagle3Head(_layer(vocabulary), 3 * WIDTH, LAYERS_READ, embedding, ids, norm_first)
+    made = Eagle3Head(_layer(vocabulary), len(layers) * WIDTH, layers, embedding, ids, norm_first)
     return _random(made, seed)
 
 

@@ -8,7 +8,7 @@ Published files name the weights `fc.weight`, `midlayer.…` (or `layers.0.…`)
 draft vocabulary (`d2t`, see `draft_vocabulary`; `t2d` says the same from the target's side), and perhaps
 `embed_tokens.weight`; without it the target's input embedding is shared. Which layers are read:
 `eagle_config.eagle_aux_hidden_state_layer_ids` in config.json, else the published choice 2, n / 2 and n − 3 of n;
-state i is what layer i reads.
+state i is what layer i reads, state n what the last one returns, before the final norm.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Eagle3Head(Continuing):
     Args:
         config: sizes of the layer, as of a Llama model.
         joined: width of the joined states, three times the target's.
-        layers: the target's layers whose inputs are joined.
+        layers: the target's layers whose inputs are joined; as many as it has: what the last returns.
         embedding: whether it has its own input embeddings, (V, d); else the target's are used.
         vocabulary: the target's tokens it may guess, int64 (k,); None is all of them.
         norm_first: whether the layer's result is added to the normed state.
@@ -219,7 +219,7 @@ def _layers(name: str, config: Mapping[str, Any], count: int) -> tuple[int, ...]
     found = found if found is not None else config.get(LAYERS)
     layers = usual_layers(count) if found is None else found
     usable = isinstance(layers, list | tuple) and all(
-        isinstance(one, int) and not isinstance(one, bool) and 0 <= one < count for one in layers
+        isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= count for one in layers
     )
     if not usable or not 1 <= len(layers) <= layout.MOST:
         raise ModelError(

@@ -30,7 +30,7 @@ SHARED, ACCURACY = "specdec_shared_output", "specdec_accuracy"
 
 
 class ResBlock(nn.Module):
-    """x + SiLU(Wx + b), (…, d) → (…, d); zero weights make it nearly the identity, which is where training starts."""
+    """x + SiLU(Wx + b), (…, d) → (…, d); zero weights make it the identity, which is where training starts."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -86,6 +86,9 @@ class MedusaHeads(nn.ModuleList, Guessing):
             return guesses
         logits: Tensor = output(guesses)
         return logits
+
+    def output_rows(self, target: nn.Module) -> int:
+        return super().output_rows(target) if self.shared else 0
 
 
 def read(source: str, width: int, vocabulary: int) -> MedusaHeads:
