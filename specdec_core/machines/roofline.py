@@ -18,6 +18,7 @@ from .model_sizes import Shape, shape_of
 
 # kernels per transformer layer, in round numbers: norms, projections, rotation, attention, MLP
 KERNELS = 10
+PAIR = "8B", "1B"  # target and draft, if no others are named
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -52,7 +53,7 @@ class Modelled(Named):
         return f"modelled · roofline of {self.label}"
 
     def costs(
-        self, batch: int = 1, context: int | None = None, target: str = "8B", draft: str | None = "1B"
+        self, batch: int = 1, context: int | None = None, target: str = PAIR[0], draft: str | None = PAIR[1]
     ) -> Costs:
         """Modelled pass times at that batch and context (512 unless given), for models of these sizes.
 
@@ -88,6 +89,16 @@ class Modelled(Named):
         """T(n) = max(bytes / bandwidth, operations / throughput) + the time to start the kernels."""
         _in_range("number of tokens in a pass", tokens, 1, MAX_CONTEXT)
         return max(self.limits(model, tokens, batch, context)) + model.layers * KERNELS * self.kernel_s
+
+    def prompt_seconds(self, model: Shape, tokens: int) -> float:
+        """A pass that reads a prompt: each token attends to those before it, and only the last one gets logits."""
+        _in_range("number of tokens in a prompt", tokens, 1, MAX_CONTEXT)
+        moved = BYTES[self.dtype] * (model.read + tokens * model.kv_numbers)
+        pairs = tokens * (tokens + 1) // 2
+        operations = 2 * (tokens * (model.read - model.output) + model.output)
+        operations += 4 * model.layers * model.heads * model.head_dim * pairs
+        slower = max(moved / self.bytes_per_s, operations / self.flops_per_s)
+        return slower + model.layers * KERNELS * self.kernel_s
 
     def knee(self, model: Shape, batch: int, context: int, most: int = 4_096) -> int | None:
         """The smallest n at which computing takes longer than moving; None if that is beyond `most`."""

@@ -130,15 +130,14 @@ def test_the_first_token_waits_for_the_prompt_and_the_first_round(example: str) 
 def test_a_modelled_answer_is_the_prompt_and_as_many_rounds_as_its_tokens_take() -> None:
     """α = 1 commits γ + 1 tokens a round: ten rounds for the fifty tokens after the first, which the prompt's pass
     yields. Catches: the bonus token left out, a first token that waits for a round, a draft that reads no prompt."""
-    costs = {context: machines.profile("rtx-4090").costs(1, context) for context in (0, 1000)}
-    draft = costs[1000].draft, costs[0].draft
-    assert draft[0] and draft[1]
-    each = 4 * draft[0](1) + costs[1000].target(5)
+    costs, reading = machines.profile("rtx-4090").costs(1, 1000), machines.prompt_seconds("rtx-4090", 1000)
+    assert costs.draft
+    each = 4 * costs.draft(1) + costs.target(5)
     found = first_word.answer("rtx-4090", 1000, 51, 1.0, 4)
-    assert found.seconds == pytest.approx(costs[0].target(1000) + draft[1](1000) + 10 * each)
+    assert found.seconds == pytest.approx(sum(reading) + 10 * each)
     plain = first_word.answer("rtx-4090", 1000, 51, 0.3, 0)
-    assert plain.seconds == pytest.approx(costs[0].target(1000) + 50 * costs[1000].target(1))
-    assert found.prompt_s == plain.prompt_s == costs[0].target(1000)
+    assert plain.seconds == pytest.approx(reading[0] + 50 * costs.target(1))
+    assert found.prompt_s == plain.prompt_s == reading[0]
     gain = first_word.answer_gain("rtx-4090", 1000, 51, 1.0, 4)
     assert gain == pytest.approx(plain.seconds / found.seconds)
 

@@ -15,6 +15,7 @@ from specdec_core.machines.profiles import Profile
 from specdec_core.sampling import at_temperature
 from specdec_core.sweep.totals import mark
 
+from .machines import prompt_seconds
 from .recorded import trace
 
 __all__ = [
@@ -114,10 +115,8 @@ def first_token_ratio(profile: str, prompt: int, waits: bool = True) -> float:
     There the target's pass over the prompt yields the first token. `waits`: the engine holds it back until the draft
     has read the prompt as well, which is the most that guessing can add; one that does not wait adds nothing.
     """
-    empty = machines(profile).costs(1, 0)
-    assert empty.draft is not None
-    reading = empty.target(prompt)
-    return (reading + (empty.draft(prompt) if waits else 0.0)) / reading
+    target, draft = prompt_seconds(profile, prompt)
+    return (target + (draft if waits else 0.0)) / target
 
 
 @lru_cache(maxsize=32)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from specdec_core import theory
 
-from .machines import profile
+from .machines import profile, prompt_seconds
 from .recorded import trace
 
 __all__ = ["answer_gain", "first_gain", "first_ms", "rest_gain", "rest_ms"]
@@ -61,14 +61,11 @@ def answer(machine: str, prompt: int, tokens: int, alpha: float, gamma: int) -> 
     first round). The draft, if there is one, reads the prompt next. Every round commits E tokens (Equation 1 of
     `theory`) and costs γ draft passes and a target pass over γ + 1 tokens, at the context length of the prompt.
     """
-    found = profile(machine)
-    empty, costs = found.costs(1, 0), found.costs(1, prompt)
-    guessed = bool(gamma) and empty.draft is not None
-    draft = 0.0 if costs.draft is None else costs.draft(1)
-    each = gamma * draft + costs.target(gamma + 1)
+    costs, (target, draft) = profile(machine).costs(1, prompt), prompt_seconds(machine, prompt)
+    assert costs.draft is not None
+    each = gamma * costs.draft(1) + costs.target(gamma + 1)
     rounds = max(0, tokens - 1) / theory.tokens_per_pass(alpha, gamma)
-    reading = empty.draft(prompt) if guessed and empty.draft is not None else 0.0
-    return Answer(empty.target(prompt), reading, rounds * each, each)
+    return Answer(target, draft if gamma else 0.0, rounds * each, each)
 
 
 def answer_gain(machine: str, prompt: int, tokens: int, alpha: float, gamma: int) -> float:

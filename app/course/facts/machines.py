@@ -7,7 +7,7 @@ from functools import cache
 
 from specdec_core.machines.model_sizes import shape
 from specdec_core.machines.profiles import Profile, shipped
-from specdec_core.machines.roofline import Modelled
+from specdec_core.machines.roofline import PAIR, Modelled
 from specdec_core.theory import memory_bound_rate
 
 __all__ = ["computing_ms", "knee", "memory_bound_rate", "moving_ms", "pass_ms", "pass_ratio", "weights_gb"]
@@ -37,6 +37,12 @@ def weights_gb(machine: str, size: str) -> float:
     """Gigabytes that one plain pass of a model of that size moves there."""
     found = modelled(machine)
     return found.limits(shape(size), 1)[0] * found.bytes_per_s / 1e9
+
+
+def prompt_seconds(machine: str, tokens: int) -> tuple[float, float]:
+    """How long a modelled machine's usual target and draft each read a prompt of so many tokens."""
+    target, draft = (modelled(machine).prompt_seconds(shape(size), tokens) for size in PAIR)
+    return target, draft
 
 
 def knee(machine: str, size: str) -> int:
