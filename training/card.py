@@ -181,8 +181,10 @@ def wanted_table(measured: dict[str, Any]) -> str:
 
 def row_of(words: str, bound: float, value: float | None, most: bool = False) -> list[str]:
     """One line of `wanted_table`."""
-    met = value is not None and (value <= bound if most else value >= bound)
-    return [words, f"{'≤' if most else '≥'} {bound:g}", cell(value, 3 if most else 2), "yes" if met else "no"]
+    said = (
+        "not measured" if value is None else "yes" if (value <= bound if most else value >= bound) else "no"
+    )
+    return [words, f"{'≤' if most else '≥'} {bound:g}", cell(value, 3 if most else 2), said]
 
 
 def loop_words(figures: dict[str, Any]) -> str:

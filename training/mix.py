@@ -14,7 +14,7 @@ FAMILIES = ("code", "story", "copy", "summary", "question", "arithmetic", "poem"
 
 @dataclass(frozen=True)
 class Source:
-    """One ingredient: `weight` is its share of the training tokens, in percent."""
+    """One ingredient: `weight` is its share of the training tokens, relative to the other sources."""
 
     name: str
     family: str
