@@ -58,7 +58,7 @@ class StateTree(Proposer):
             title="Tokens sent",
             ge=1,
             le=256,
-            description="The most tokens that are sent, the best of all levels; 59 in the authors' code (EAGLE-2, 2024).",
+            description="The most tokens that are sent, the best of all levels; 59 in the code of EAGLE-2 (2024).",
         )
         tree_temperature: float | None = Field(
             None,
