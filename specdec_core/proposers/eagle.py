@@ -28,4 +28,4 @@ class Eagle(StateTree):
 
     @classmethod
     def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        return cls.chain_in_vllm("eagle", "the EAGLE head", settings)
+        return cls.chain_in_vllm("eagle", "path/to/eagle-head", settings)

@@ -26,4 +26,4 @@ class Eagle3(StateTree):
 
     @classmethod
     def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        return cls.chain_in_vllm("eagle3", "the EAGLE-3 head", settings)
+        return cls.chain_in_vllm("eagle3", "path/to/eagle3-head", settings)

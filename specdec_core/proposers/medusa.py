@@ -84,7 +84,7 @@ class Medusa(Proposer):
     @classmethod
     def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
         return Counterpart(
-            {"method": "medusa", "model": "the Medusa heads", "num_speculative_tokens": 4},
+            {"method": "medusa", "model": "path/to/medusa-heads", "num_speculative_tokens": 4},
             ["The tree: vLLM checks a chain of each head's first guess; set as many tokens as heads."],
         )
 

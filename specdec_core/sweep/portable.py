@@ -336,7 +336,7 @@ def _arguments(values: Mapping[str, Any]) -> str:
 
 
 def path(name: str) -> str:
+    """What another program takes for a model: a hub id, or a folder, of those that ship as seen from the repository."""
     entry = catalogue.named(name)
-    if entry is not None and not entry.bundled:
-        return entry.target
+    name = name if entry is None else entry.target
     return f"assets/models/{name}" if catalogue.shipped(name) is not None else name

@@ -33,7 +33,7 @@ from .portable import (
 
 SGLANG, LLAMA_CPP, LM_STUDIO = "SGLang", "llama.cpp", "LM Studio"
 ON_STATES: dict[str, tuple[str, str | None]] = {  # its algorithm, and the head's path where it is a separate file
-    "eagle": ("EAGLE", "the EAGLE head"), "eagle3": ("EAGLE3", "the EAGLE-3 head"), "mtp": ("NEXTN", None),
+    "eagle": ("EAGLE", "path/to/eagle-head"), "eagle3": ("EAGLE3", "path/to/eagle3-head"), "mtp": ("NEXTN", None),
 }  # fmt: skip
 SAME = {
     ("token-matching", proposer) for proposer in ("draft-model", "branching", "prompt-lookup", *ON_STATES)

@@ -239,13 +239,13 @@ def flags_of(text: str) -> dict[str, str]:
         ),
         (
             {"proposer": "eagle", "options": {"depth": 6, "top_k": 10, "nodes": 59}},
-            {"--speculative-algorithm": "EAGLE", "--speculative-draft-model-path": "the EAGLE head",
+            {"--speculative-algorithm": "EAGLE", "--speculative-draft-model-path": "path/to/eagle-head",
              "--speculative-num-steps": "6", "--speculative-eagle-topk": "10", "--speculative-num-draft-tokens": "60"},
             None,
         ),
         (
             {"proposer": "eagle3", "options": {"depth": 6, "top_k": 10, "nodes": 59}},
-            {"--speculative-algorithm": "EAGLE3", "--speculative-draft-model-path": "the EAGLE-3 head",
+            {"--speculative-algorithm": "EAGLE3", "--speculative-draft-model-path": "path/to/eagle3-head",
              "--speculative-num-steps": "6", "--speculative-eagle-topk": "10", "--speculative-num-draft-tokens": "60"},
             None,
         ),
@@ -554,6 +554,21 @@ def test_vllm_s_greedy_drafts_are_noted_where_the_lab_draws_them() -> None:
         found = portable.for_vllm(settings(**choices))
         assert any(line.startswith(said) for line in found.missing) == noted
         assert found.config is not None and (noted <= ("draft_sample_method" not in found.config))
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("bundled", "assets/models/specdec-target"),
+        ("specdec-target", "assets/models/specdec-target"),
+        ("smollm2-135m-instruct", "HuggingFaceTB/SmolLM2-135M-Instruct"),
+        ("org/model", "org/model"),
+    ],
+)
+def test_a_short_name_of_here_becomes_what_another_program_can_load(name: str, taken: str) -> None:
+    """Catches: `vllm serve bundled`, which is neither a hub id nor a folder."""
+    assert shlex.split(portable.vllm_code(settings(), name), comments=True)[2] == taken
+    assert flags_of(servers.sglang_code(settings(), name))["--model-path"] == taken
 
 
 def test_a_hostile_model_name_stays_text() -> None:
