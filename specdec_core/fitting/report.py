@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from specdec_core.analysis.advice import Pair
 from specdec_core.sweep.totals import LEAST_TOKENS
 
-from . import parts
+from . import disturbed, parts
 from .search import PROBE
 from .table import Tried
 
@@ -170,6 +170,7 @@ def _how(job: Job, fit: Fit) -> str:
         "beginning with another. Times are the decoder's own clock, without reading the prompt.",
         f"{_written(job.base.max_new_tokens)} The interval is a bootstrap over prompts of the mean ratio, so it says "
         "how much other prompts of this kind may differ.",
+        disturbed.repeated(state),
         *parts.said(job),
         *job.notes,
         f"The table is in {TABLE}"

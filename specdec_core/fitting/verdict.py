@@ -10,6 +10,7 @@ from specdec_core.record.repeats import LOOP
 
 from .bench import speeds
 from .candidates import Candidate
+from .disturbed import said as disturbed
 from .search import mean
 from .state import Stage, State
 
@@ -72,7 +73,7 @@ def judge(state: State, finalists: Sequence[Candidate], plain: Candidate, reques
     sentence = _sentence(first, choice is plain, requests)
     if choice is not plain and (better := _better(state, tested)):
         sentence += f" {better}"
-    return Verdict(choice, tested, requests > 0, sentence + _loops(state, choice))
+    return Verdict(choice, tested, requests > 0, sentence + _loops(state, choice) + disturbed(state))
 
 
 def _tested(state: State, one: Candidate) -> Tested:
