@@ -140,14 +140,17 @@ class State:
             except SpecdecError:
                 raise
             except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
+                # without its first line, which says of what it is, a file is no fit's
+                way = "Delete the file to begin again" if number == 1 else "Take that line out"
                 raise SpecdecError(
-                    f"Line {number} of '{self.path}' is damaged. Take that line out, or choose another folder."
+                    f"Line {number} of '{self.path}' is damaged. {way}, or choose another folder."
                 ) from None
 
     def _same(self, found: Any, header: dict[str, Any]) -> None:
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             raise SpecdecError(
-                f"'{self.path}' is no file of a fit, and is left as it is. Choose another folder."
+                f"'{self.path}' is no file of a fit, and is left as it is. Choose another folder, or delete the file "
+                "to begin again."
             )
         for name, value in header.items():
             if found.get(name) != value:
