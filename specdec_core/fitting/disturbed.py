@@ -1,21 +1,22 @@
 """Runs that something else on the machine held up: which of a fit's times cannot be right.
 
 Two signs give a run away. It took far longer for a pass than the other runs of its candidate. Or a candidate beside it
-was faster over plain decoding than its tokens per pass allow, so that plain decoding was held up.
+was far faster over plain decoding than its tokens per pass allow, so that plain decoding was held up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median_low
 
 from specdec_core.analysis.advice import disturbed
-from specdec_core.sweep.totals import LEAST_TOKENS, beyond
+from specdec_core.sweep.totals import LEAST_TOKENS
 
 from .bench import pairs
 from .state import Cell, Key, Stage, State
 
 HELD_UP = 2.0  # times the median of the candidate's runs, for a pass
+IMPOSSIBLE = 1.2  # times the tokens per pass: a little above them may be noise
 
 
 def held_up(state: State, stage: Stage) -> list[Cell]:
@@ -30,17 +31,17 @@ def held_up(state: State, stage: Stage) -> list[Cell]:
         usual = median_low(own.values())  # of two runs the faster
         excess |= {key: pace / usual for key, pace in own.items()}
     for other, speedup, most in races(state, [stage]):
-        if beyond(speedup, most):
-            excess[other.key] = max(excess.get(other.key, 0.0), HELD_UP * speedup / most)
+        excess[other.key] = max(excess.get(other.key, 0.0), HELD_UP * speedup / (IMPOSSIBLE * most))
     found = [key for key, times in excess.items() if times >= HELD_UP and key[0] == stage]
     cells = [state.cells[key] for key in sorted(found, key=lambda key: -excess[key])]
     return [cell for cell in cells if cell.runs == 1 and cell.calculated is None]
 
 
-def races(state: State, stages: Sequence[Stage]) -> list[tuple[Cell, float, float]]:
-    """Of every race against plain decoding with enough tokens: plain decoding's run, the speedup, tokens per pass."""
+def races(state: State, stages: Sequence[Stage], label: str | None = None) -> list[tuple[Cell, float, float]]:
+    """Of every race of a candidate, or of all, against plain decoding with enough tokens: plain decoding's run, the
+    speedup, tokens per pass."""
     found = []
-    for cell, other in pairs(state, stages):
+    for cell, other in pairs(state, stages, label):
         tokens = min(cell.measured.tokens, other.measured.tokens)
         if tokens >= LEAST_TOKENS and cell.measured.tokens_per_pass:
             speedup = cell.measured.tokens / cell.seconds / (other.measured.tokens / other.seconds)
@@ -48,10 +49,11 @@ def races(state: State, stages: Sequence[Stage]) -> list[tuple[Cell, float, floa
     return found
 
 
-def said(state: State) -> str:
-    """A sentence about figures that cannot be right, as a sweep's advice says it; empty where none is known."""
+def said(state: State, labels: Iterable[str]) -> str:
+    """A sentence about figures of these candidates that cannot be right, as a sweep's advice says it; empty where none
+    is known."""
     stages: tuple[Stage, ...] = ("scouting", "search", "held back")
-    return disturbed([(speedup, most) for _, speedup, most in races(state, stages)])
+    return disturbed([race[1:] for label in labels for race in races(state, stages, label)])
 
 
 def repeated(state: State) -> str:

@@ -253,7 +253,7 @@ def test_plain_decoding_stays_where_nothing_was_faster_on_other_prompts(tmp_path
     state, one = filled(tmp_path, [0.9, 0.8, 0.95, 0.9, 0.8, 0.9])
     found = judge(state, [one], plain(SETTINGS), 0)
     assert found.choice.settings.proposer == "none" and found.sentence.startswith(
-        "Plain decoding: the best candidate"
+        "Plain decoding stays: the best candidate was"
     )
     single, only = filled(tmp_path / "single", [1.3])
     assert "(too few for an interval)" in judge(single, [only], plain(SETTINGS), 0).sentence

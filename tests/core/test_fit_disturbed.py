@@ -76,6 +76,18 @@ def test_repeats_stay_within_the_time_and_take_little_of_it(tmp_path: Path) -> N
     assert last.clock.spent == 4.0 and all(cell.runs == 1 for cell in last.state.cells.values())
 
 
+def test_noise_repeats_nothing_and_alarms_nobody(tmp_path: Path) -> None:
+    """A candidate that guesses nothing is as fast as plain decoding, give or take. Catches: a plain decoding that is
+    measured again wherever that is a little more, so that its faster run always counts, and an alarm in every fit."""
+    bench, field = held_up(tmp_path, 100.0)
+    for one in field[1:]:
+        bench.table[one.label] = 3.1  # with three tokens per pass
+    race(bench, "search", field, order(cases(2)), 12.0, 100.0)
+    assert bench.clock.spent == 12.0 and all(cell.runs == 1 for cell in bench.state.cells.values())
+    assert "disturbed" not in judge(bench.state, field[:1], bench.plain, 0).sentence
+    assert "disturbed" in judge(bench.state, field[1:], bench.plain, 0).sentence
+
+
 def test_impossible_speedups_are_said_to_be_impossible(tmp_path: Path) -> None:
     """A speedup above the tokens per pass. Catches: a figure of 6.89× with 1.82 tokens per pass, and not a word."""
     state, one = filled(tmp_path, [1.2] * 7)
