@@ -397,7 +397,7 @@ def test_the_command_stops_at_ctrl_c_with_what_is_known(
     before = signal.getsignal(signal.SIGINT)
     found = command("--prompts", file, "--out", out, "--minutes", "1", "-n", "8", "--no-train")
     assert found.exit_code == 130 and signal.getsignal(signal.SIGINT) is before, found.output
-    assert "Stopped early: " in found.output and "the same command continues from there" in found.output
+    assert "Stopped early. " in found.output and "the same command continues from there" in found.output
     assert (out / "report.html").is_file() and not (out / "trace.json").exists()
     cells = [line for line in (out / "state.jsonl").read_text().splitlines() if '"cell"' in line]
     assert len(cells) == 1 and "Plain decoding" in cells[0]
