@@ -137,7 +137,7 @@ def advise(rows: Iterable[Measured], labels: Sequence[str], leave_out: Iterable[
     eligible = [row for row in rows if row.lane not in out]
     asides = (
         _left_out(eligible, len(common), unit),
-        _disturbed(_usable(rows, out)),
+        disturbed(_raced(_usable(rows, out))),
         _repeats(_usable(rows, out), unit),
     )
     return Advice(best, unit, pairs, _sentence(best, pairs, unit, labels) + "".join(asides))
@@ -189,19 +189,27 @@ def _left_out(rows: Iterable[Measured], compared: int, unit: Unit) -> str:
     )
 
 
-def _disturbed(rows: Iterable[Measured]) -> str:
-    """A trailing sentence about times that cannot be right; empty where none is known."""
+def _raced(rows: Iterable[Measured]) -> list[tuple[float, float | None]]:
+    """The speedup over plain decoding in the same turn and the tokens per pass, of every other lane's run."""
     turns: dict[tuple[str, str, int], dict[int, Measured]] = {}
     for row in rows:
         if row.seconds > 0:
             turns.setdefault(row.turn, {})[row.lane] = row
-    raced = [
+    return [
         (row.tokens / row.seconds / (turn[0].tokens / turn[0].seconds), row.tokens_per_pass)
         for turn in turns.values()
         if 0 in turn
         for row in turn.values()
         if row.lane
     ]
+
+
+def disturbed(raced: Sequence[tuple[float, float | None]]) -> str:
+    """A trailing sentence about times that cannot be right; empty where none is known.
+
+    Args:
+        raced: speedups over plain decoding, each with its tokens per pass.
+    """
     wrong = sum(beyond(speedup, most) for speedup, most in raced)
     if not wrong:
         return ""

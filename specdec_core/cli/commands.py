@@ -160,7 +160,7 @@ def race(
 
 
 app.command()(with_shared(cli_sweep.sweep))
-app.command()(with_shared(cli_fit.fit))
+app.command()(with_shared(cli_fit.fit, hidden=cli_fit.SOUGHT))
 
 
 @app.command()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,9 +22,10 @@ from .options import Shared
 from .render import err, out, shown
 
 if TYPE_CHECKING:
-    from specdec_core.fitting import Fit
+    from specdec_core.fitting import Fit, Progress
     from specdec_core.models.bundle import Models
 
+EVERY_S = 30.0  # between two lines of progress, at the most
 SOUGHT = {
     "option": "--option", "draft_length": "--draft-length", "length_policy": "--length-policy",
     "length_option": "--length-option", "overlap": "--overlap", "rule": "--rule", "rule_option": "--rule-option",
@@ -36,8 +38,9 @@ def fit(
     prompts: Annotated[
         Path,
         typer.Option(
-            help="Your prompts: .txt with one a line, .jsonl, .csv with a column 'prompt', or a folder of .txt and .md "
-            "files. Half of them only test the choice; twenty are a good number."
+            help="Your prompts, at least 4: .txt with one a line, .jsonl, .csv with a column 'prompt', or a folder of "
+            ".txt and .md files. Half of them only test the choice: with fewer than 11 a fit can call nothing faster, "
+            "and twenty are a good number."
         ),
     ],
     folder: Annotated[Path, typer.Option("--out", help="The folder to write; a fit in it continues.")],
@@ -49,7 +52,10 @@ def fit(
             "requests at a time, calculated from measured passes."
         ),
     ] = "latency",
-    requests: Annotated[int, typer.Option(min=1, help="With throughput: how many requests at a time.")] = 8,
+    requests: Annotated[
+        int | None,
+        typer.Option(min=1, help="With throughput: how many requests at a time; 8 if left out."),
+    ] = None,
     lossy: Annotated[
         bool, typer.Option("--lossy", help="Try rules that change the text's distribution as well.")
     ] = False,
@@ -65,11 +71,10 @@ def fit(
                 f"A fit looks for the best {option[2:].replace('-', ' ')} itself: leave {option} out."
             )
     _check_paths(prompts, folder)
-    from specdec_core.fitting.prompts import read
-
-    read(prompts)  # a file that is wrong is refused before the models are loaded
+    asked = _asked(prompts, minutes, wish, requests) | {"lossy": lossy, "train": train}
+    if not err.is_terminal:
+        err.print("loading the models")
     models = load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
-    asked = {"minutes": minutes, "wish": wish, "requests": requests, "lossy": lossy, "train": train}
     found = _watched(models, shared, prompts, folder, asked)
     out.print(Text(shown(found.sentence[:1].upper() + found.sentence[1:])))
     err.print(
@@ -95,24 +100,101 @@ def _check_paths(prompts: Path, folder: Path) -> None:
         raise SettingsError(f"Nothing can be written in '{there}', which --out needs. Choose another folder.")
 
 
+def _asked(prompts: Path, minutes: float, wish: str, requests: int | None) -> dict[str, Any]:
+    """What is asked for, checked before the models are loaded; a note where the prompts are few."""
+    from specdec_core.fitting.prompts import few, read
+    from specdec_core.fitting.run import check_asked
+
+    if requests is not None and wish == "latency":
+        raise SettingsError(
+            "--requests counts for throughput only: add --wish throughput, or leave --requests out."
+        )
+    requests = 8 if requests is None else requests
+    check_asked(minutes, wish, requests)
+    if note := few(len(read(prompts))):
+        err.print(Text.assemble(("note: ", "bold yellow"), note))
+    return {"minutes": minutes, "wish": wish, "requests": requests}
+
+
 def _watched(models: Models, shared: Shared, prompts: Path, folder: Path, asked: dict[str, Any]) -> Fit:
-    """Fit, with a progress bar."""
-    from specdec_core.fitting import Progress, fit
+    """Fit, with a progress bar on a terminal and with lines elsewhere."""
+    from specdec_core.fitting import fit
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
-    with Bar(*columns, console=err, transient=True) as bar, _interrupts() as pressed:
-        task = bar.add_task("beginning", total=60.0 * asked["minutes"], left="")
+    with _interrupts() as pressed, _Bar(asked["minutes"]) if err.is_terminal else _Lines() as watch:
 
-        def on_progress(ahead: Progress) -> None:
-            left = max(0.0, ahead.budget - ahead.spent)
-            words = Text(shown(f"{ahead.phase}: {ahead.words}")).plain
-            bar.update(task, description=words, completed=ahead.spent, left=f"{left / 60:.1f} min left")
+        def cancelled() -> bool:
+            watch.tick()
+            return bool(pressed)
 
         return fit(
             models, prompts, folder,
             settings=shared.plain(), chat=shared.chat is not False, system=shared.system, load=_loading(shared),
-            cancelled=lambda: bool(pressed), on_progress=on_progress, **asked,
+            cancelled=cancelled, on_progress=watch.show, **asked,
         )  # fmt: skip
+
+
+class _Lines(AbstractContextManager["_Lines"]):
+    """Progress as plain lines: one for each stage, and one whenever `EVERY_S` have passed."""
+
+    def __init__(self) -> None:
+        self._ahead: Progress | None = None
+        self._said = 0.0
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+    def show(self, ahead: Progress) -> None:
+        """Receive the progress."""
+        new = self._ahead is None or ahead.phase != self._ahead.phase
+        self._ahead = ahead
+        if new:
+            self._say(ahead)
+        else:
+            self.tick()
+
+    def tick(self) -> None:
+        """Called within rounds: the time may have come for another line."""
+        if self._ahead is not None and time.monotonic() - self._said >= EVERY_S:
+            self._say(self._ahead)
+
+    def _say(self, ahead: Progress) -> None:
+        self._said = time.monotonic()
+        err.print(Text(_words(ahead) + f" ({_left(ahead)})"), soft_wrap=True)
+
+
+class _Bar(AbstractContextManager["_Bar"]):
+    """Progress as a bar."""
+
+    def __init__(self, minutes: float) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
+        self._bar = Bar(*columns, console=err, transient=True)
+        self._task = self._bar.add_task("beginning", total=60.0 * minutes, left="")
+
+    def __enter__(self) -> _Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._bar.stop()
+
+    def show(self, ahead: Progress) -> None:
+        """Receive the progress."""
+        from specdec_core.fitting.run import CONTINUED
+
+        if ahead.phase == CONTINUED:
+            err.print(Text(_words(ahead) + f" ({_left(ahead)})"))
+        self._bar.update(self._task, description=_words(ahead), completed=ahead.spent, left=_left(ahead))
+
+    def tick(self) -> None:
+        """The bar moves by itself."""
+
+
+def _words(ahead: Progress) -> str:
+    return Text(shown(f"{ahead.phase}: {ahead.words}")).plain
+
+
+def _left(ahead: Progress) -> str:
+    return f"{max(0.0, ahead.budget - ahead.spent) / 60:.1f} min left"
 
 
 def _loading(shared: Shared) -> dict[str, str]:

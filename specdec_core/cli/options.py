@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from dataclasses import fields as attributes
 from functools import wraps
@@ -197,14 +198,19 @@ class Shared:
         return {name: path for name, path in named.items() if path is not None}
 
 
-def with_shared(command: Callable[..., None]) -> Callable[..., None]:
-    """`command` with the options of `Shared` added to its own; they are passed together as its first argument."""
+def with_shared(command: Callable[..., None], hidden: Container[str] = ()) -> Callable[..., None]:
+    """`command` with the options of `Shared` added to its own; they are passed together as its first argument.
+
+    Args:
+        hidden: which of them its help leaves out, as the command refuses them.
+    """
     own = [
         part.replace(kind=Parameter.KEYWORD_ONLY)
         for part in signature(command, eval_str=True).parameters.values()
     ]
     own = own[1:]
     hints = get_type_hints(Shared, include_extras=True)
+    hints |= {name: _hidden(hint) for name, hint in hints.items() if name in hidden}
     common = [
         Parameter(part.name, Parameter.KEYWORD_ONLY, default=part.default, annotation=hints[part.name])
         for part in attributes(Shared)
@@ -221,6 +227,12 @@ def with_shared(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {part.name: part.annotation for part in (*own, *common)}
     del run.__wrapped__
     return run
+
+
+def _hidden(hint: Any) -> Any:
+    option = copy(hint.__metadata__[0])
+    option.hidden = True
+    return Annotated[hint.__origin__, option]
 
 
 def lanes_of(shared: Shared, given: Sequence[str], what: str) -> list[tuple[str, Settings]]:

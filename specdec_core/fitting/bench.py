@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from statistics import median
 from typing import TYPE_CHECKING
 
 from specdec_core.engine.decode import stream
@@ -118,6 +119,17 @@ class Bench:
             self.state.add(self._cell(stage, case, repeat, lane, tokens), self.clock.spent)
         return True
 
+    def again(self, cell: Cell, case: Case, lane: Candidate, tokens: int = 0) -> None:
+        """Measure a cell once more and keep the faster run.
+
+        Raises:
+            Stopped: the cell stays as it is.
+        """
+        self.say(cell.stage, f"{case.name}, {lane.label}, once more")
+        new = self._cell(cell.stage, case, cell.measured.repeat, lane, tokens)
+        best = new if new.usable and new.seconds < cell.seconds else cell
+        self.state.add(replace(best, runs=cell.runs + 1), self.clock.spent)
+
     def _cell(self, stage: Stage, case: Case, repeat: int, lane: Candidate, tokens: int) -> Cell:
         if self.cancelled():
             raise Stopped
@@ -150,11 +162,11 @@ class Bench:
 def speeds(state: State, stages: Sequence[Stage], label: str) -> dict[tuple[str, str], float]:
     """By prompt, the median over repeats of a candidate's tokens per second over plain decoding's in the same turn."""
     ratios: dict[tuple[str, str], list[float]] = {}
-    for cell, other in _pairs(state, stages, label):
+    for cell, other in pairs(state, stages, label):
         speed = cell.measured.tokens / cell.seconds
         place = (cell.measured.family, cell.measured.name)
         ratios.setdefault(place, []).append(speed / (other.measured.tokens / other.seconds))
-    return {place: _median(found) for place, found in ratios.items()}
+    return {place: median(found) for place, found in ratios.items()}
 
 
 def failures(state: State, label: str) -> list[str]:
@@ -168,18 +180,14 @@ def failures(state: State, label: str) -> list[str]:
     )
 
 
-def _pairs(state: State, stages: Sequence[Stage], label: str) -> Iterator[tuple[Cell, Cell]]:
+def pairs(state: State, stages: Sequence[Stage], label: str | None = None) -> Iterator[tuple[Cell, Cell]]:
+    """Usable runs of a candidate, or of all, each with plain decoding's in the same turn."""
     from specdec_core.proposers import proposer_class
 
     name = proposer_class("none").title
     for cell in state.cells.values():
-        if cell.candidate == label and cell.stage in stages and cell.usable:
+        mine = cell.candidate != name if label is None else cell.candidate == label
+        if mine and cell.stage in stages and cell.usable:
             other = state.cells.get((cell.stage, name, *cell.key[2:]))
             if other is not None and other.usable:
                 yield cell, other
-
-
-def _median(values: Sequence[float]) -> float:
-    order = sorted(values)
-    middle = len(order) // 2
-    return order[middle] if len(order) % 2 else (order[middle - 1] + order[middle]) / 2

@@ -87,10 +87,11 @@ def said(job: Job) -> list[str]:
     facts, found = job.bench.state.facts, []
     plan = facts.get("training") or {}
     if (report := facts.get(DRAFT)) and "why_not" not in report:
-        before, after = report["loss"]
+        before, after = (f"{loss:.2f}" for loss in report["loss"])
+        learnt = f"{before} to {after}" if before != after else f"still {after}"
         found.append(
             f"The draft was trained further for {report['seconds']:.0f} seconds on {report['tokens']:,} tokens that "
-            f"the target wrote to {report['prompts']} other prompts: {before:.2f} to {after:.2f} nats per token."
+            f"the target wrote to {report['prompts']} other prompts: {learnt} nats per token."
         )
     if (report := facts.get(HEADS)) and "why_not" not in report:
         found.append(

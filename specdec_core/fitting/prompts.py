@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 
+from specdec_core.analysis.advice import LEAST_CASES
 from specdec_core.errors import PromptError
 from specdec_core.sweep import cases as sources
 from specdec_core.sweep.cases import MAX_BYTES, MAX_CASES, MAX_PROMPT, Case
 
 LEAST = 4  # prompts: two to search on and two to test on
+ENOUGH = 2 * LEAST_CASES - 1  # of an odd number the larger half tests the choice
 FORMATS = (
     "a text file with one prompt a line (.txt), JSON lines (.jsonl), a table with a column 'prompt' (.csv), or a "
     "folder of .txt and .md files, one prompt each"
@@ -73,6 +75,16 @@ def split(cases: Iterable[Case], seed: int, training: bool) -> Split:
     first, second = order[:half], order[half:]
     learnt = half // 2 if training else 0
     return Split(tuple(first[:learnt]), tuple(first[learnt:]), tuple(second))
+
+
+def few(count: int) -> str:
+    """A sentence where so many prompts are too few for a fit to call anything faster; empty where they are enough."""
+    if count >= ENOUGH:
+        return ""
+    return (
+        f"With {count} prompts the choice is tested on {count - count // 2}, and that is too few to call anything "
+        f"faster, however large the difference: give at least {ENOUGH} prompts for that."
+    )
 
 
 def _lines(content: bytes) -> list[Case]:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from specdec_core.analysis.advice import Pair
 from specdec_core.sweep.totals import LEAST_TOKENS
 
-from . import parts
+from . import disturbed, parts
 from .search import PROBE
 from .table import Tried
+from .verdict import span
 
 if TYPE_CHECKING:
     from .run import Fit, Job
@@ -96,7 +97,7 @@ def _tested(fit: Fit) -> str:
 
 
 def _interval(pair: Pair) -> str:
-    return f"{pair.low:.2f} to {pair.high:.2f}" if pair.cases > 1 else "–"
+    return span(pair.low, pair.high) if pair.cases > 1 else "–"
 
 
 def _scale(pair: Pair, low: float, high: float) -> str:
@@ -104,7 +105,7 @@ def _scale(pair: Pair, low: float, high: float) -> str:
         return 100.0 * (value - low) / max(1e-9, high - low)
 
     return (
-        f'<div class="scale" role="img" aria-label="{pair.ratio:.2f}, {pair.low:.2f} to {pair.high:.2f}">'
+        f'<div class="scale" role="img" aria-label="{pair.ratio:.2f}, {_interval(pair)}">'
         f'<i style="inset-inline-start:{at(1.0):.1f}%"></i>'
         f'<b style="inset-inline-start:{at(pair.low):.1f}%;inline-size:{at(pair.high) - at(pair.low):.1f}%"></b>'
         f'<u style="inset-inline-start:{at(pair.ratio):.1f}%"></u></div>'
@@ -154,7 +155,9 @@ def _tried(job: Job, lines: Sequence[Tried]) -> str:
     head = _head("candidate", "speed over plain", "prompts", "what became of it")
     return (
         "<h2>What was tried</h2>\n<div class='scroll'><table><caption>On the prompts of the search, which the choice "
-        f"was made on: such figures flatter the best.</caption>"
+        "was made on: such figures flatter the best. The order is how far a candidate went, and the figure is that of "
+        "all its turns: one that was dropped early has few, and may show a higher figure than those that went on, "
+        f"which had more turns after it.</caption>"
         f"{head}<tbody>{''.join(rows)}{refused}</tbody></table></div>"
     )
 
@@ -170,6 +173,7 @@ def _how(job: Job, fit: Fit) -> str:
         "beginning with another. Times are the decoder's own clock, without reading the prompt.",
         f"{_written(job.base.max_new_tokens)} The interval is a bootstrap over prompts of the mean ratio, so it says "
         "how much other prompts of this kind may differ.",
+        disturbed.repeated(state),
         *parts.said(job),
         *job.notes,
         f"The table is in {TABLE}"
@@ -181,7 +185,10 @@ def _how(job: Job, fit: Fit) -> str:
         said.insert(0, ASSUMPTION.format(requests=job.requests))
     short = sum(cell.usable and cell.measured.tokens < LEAST_TOKENS for cell in state.cells.values())
     if short:
-        said.append(f"{short} of the texts have fewer than {LEAST_TOKENS} tokens; their times are uncertain.")
+        said.append(
+            f"{short} of the texts {'has' if short == 1 else 'have'} fewer than {LEAST_TOKENS} tokens; "
+            "such times are uncertain."
+        )
     if not job.lossy:
         said.append("Only rules that keep the target's distribution were tried.")
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in said if sentence)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Wish = Literal["latency", "throughput"]
 MAX_MINUTES = 24 * 60.0
 LEAST_MINUTES = 0.05
+CONTINUED = "continued"  # the phase in which a fit says what it takes up of an earlier one
 TRAINING, SEARCH, HELD_BACK = (
     0.25,
     0.5,
@@ -115,14 +116,12 @@ def fit(
     Raises:
         SpecdecError: one sentence, before anything is measured.
     """
-    if not LEAST_MINUTES <= minutes <= MAX_MINUTES:
-        raise SettingsError(f"A fit takes {LEAST_MINUTES:g} to {MAX_MINUTES:,.0f} minutes, got {minutes:g}.")
-    if wish not in ("latency", "throughput"):
-        raise SettingsError(f"A fit's wish is latency or throughput, got '{wish}'.")
+    check_asked(minutes, wish, requests)
     clock, base = Clock(60.0 * minutes), plain(settings or Settings()).settings
     template = models.chat_template and chat
     cases = sources.fitted([replace(case, chat=True) for case in own.read(prompts)], template, system)
     cases, notes = _readable(models, cases, base)
+    notes = [*filter(None, [own.few(len(cases))]), *notes]
     named = dict(load or {"target": models.target.info.name})
     state = State.open(
         Path(out),
@@ -131,8 +130,28 @@ def fit(
     state.plan(minutes)
     clock.before = state.spent
     bench = Bench({LOADED: models}, plain(base), state, clock, cancelled, on_progress)
+    if state.cells or state.spent:
+        bench.say(
+            CONTINUED, f"{len(state.cells):,} runs were measured before, in {state.spent / 60:.1f} minutes"
+        )
     job = Job(models, cases, Path(out), base, wish, requests, lossy, named, notes, bench)
     return _finish(job, _go(job, train))
+
+
+def check_asked(minutes: float, wish: str, requests: int) -> None:
+    """Refuse what no fit can be asked for; needs no models.
+
+    Raises:
+        SettingsError: one sentence.
+    """
+    if not LEAST_MINUTES <= minutes <= MAX_MINUTES:
+        raise SettingsError(f"A fit takes {LEAST_MINUTES:g} to {MAX_MINUTES:,.0f} minutes, got {minutes:g}.")
+    if wish not in ("latency", "throughput"):
+        raise SettingsError(f"A fit's wish is latency or throughput, got '{wish}'.")
+    if wish == "throughput":
+        from .throughput import check_requests
+
+        check_requests(requests)
 
 
 def _go(job: Job, train: bool) -> bool:
@@ -167,9 +186,9 @@ def _finish(job: Job, whole: bool) -> Fit:
     verdict = judge(state, job.finalists, plain(job.base), job.requests if job.wish == "throughput" else 0)
     choice = verdict.choice
     load = {**job.load, **parts.loading(job, choice.part, choice.settings.proposer)}
-    sentence = verdict.sentence if whole else f"Stopped early: {verdict.sentence}"
+    sentence = verdict.sentence if whole else f"Stopped early. {verdict.sentence}"
     if whole and (missing := _not_reached(job)):
-        sentence += f" The time was too short for {missing} of the {len(scouts(job.found))} first candidates."
+        sentence += f" The time was too short for {missing} of the {len(scouts(job.found))} scouts."
     outcome = Fit(choice.settings.but(record="full"), load, sentence, verdict, whole, job.folder)
     job.bench.say("report", "writing the report")
     write(job, outcome)

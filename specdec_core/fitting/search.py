@@ -2,7 +2,8 @@
 
 All candidates take turns on the same prompts, plain decoding among them. A candidate's score is the geometric mean over
 prompts of its speed over plain decoding's in the same turn. After each step the worse half is out, so that the time
-goes to those that are hard to tell apart. Only prompts for tuning are used.
+goes to those that are hard to tell apart. A run that was held up is repeated before anything is decided by it. Only
+prompts for tuning are used.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from specdec_core.sweep.cases import Case
 
 from .bench import Bench, speeds
 from .candidates import Candidate, scouts, variants
+from .disturbed import held_up
 from .state import Stage
 
 PROBE = 48  # tokens written by a scout, at the most
 NEAR = 0.8  # of the best scout's score: families below it are left alone
 FINALISTS = 3
 REPEATS = 5  # of a prompt, at the most
+AGAIN = 0.25  # of a turn's time, at the most, for runs that were held up; at least one is repeated
 SCOUTING, HALVING = 0.3, 0.8  # of the search's time, when scouting and halving end
 
 
@@ -70,16 +73,38 @@ def race(
     tokens: int = 0,
 ) -> None:
     """Turn after turn until the fit's seconds `until`, at least one new one, but none of its cells after `latest`. Each
-    begins with another lane, so that none is always first on a machine that changes its pace."""
-    took, new = 0.0, 0
+    begins with another lane, so that none is always first on a machine that changes its pace, and ends with runs that
+    were held up, once more."""
+    took, new, seen = 0.0, 0, dict[tuple[str, str], Case]()
     for first, (repeat, case) in enumerate(turns):
         begun, before = bench.clock.spent, len(bench.state.cells)
         if new and begun + took > until:
             return
+        seen[case.family, case.name] = case
         if not bench.turn(stage, case, repeat, field, latest, tokens, first):
             return
         if len(bench.state.cells) > before:
+            spare = min(latest, bench.clock.spent + AGAIN * (bench.clock.spent - begun))
+            _repeat(bench, stage, field, seen, spare, tokens)
             took, new = bench.clock.spent - begun, new + 1
+
+
+def _repeat(
+    bench: Bench,
+    stage: Stage,
+    field: Sequence[Candidate],
+    seen: Mapping[tuple[str, str], Case],
+    until: float,
+    tokens: int,
+) -> None:
+    """Measure what was held up once more, the worst first, until the fit's seconds `until`."""
+    lanes = {lane.label: lane for lane in (bench.plain, *field)}
+    for cell in held_up(bench.state, stage):
+        case = seen.get((cell.measured.family, cell.measured.name))
+        if bench.clock.spent >= until:
+            return
+        if case is not None and cell.candidate in lanes:
+            bench.again(cell, case, lanes[cell.candidate], tokens)
 
 
 def scores(bench: Bench, stages: Sequence[Stage], field: Sequence[Candidate]) -> dict[str, float]:

@@ -20,6 +20,7 @@ FORMAT, VERSION = "specdec-fit", 1
 MAX_BYTES = 256_000_000
 
 Stage = Literal["scouting", "search", "held back"]
+Key = tuple[str, str, str, str, int]  # stage, candidate, family, name, repeat
 
 
 @dataclass(slots=True)
@@ -30,15 +31,17 @@ class Cell:
         candidate: its label; plain decoding's among them.
         measured: what was timed and counted.
         calculated: seconds that the text would take among many requests, where the wish is throughput.
+        runs: how often it was measured; the fastest counts.
     """
 
     stage: Stage
     candidate: str
     measured: Measured
     calculated: float | None = None
+    runs: int = 1
 
     @property
-    def key(self) -> tuple[str, str, str, str, int]:
+    def key(self) -> Key:
         """Unique among a fit's cells."""
         row = self.measured
         return self.stage, self.candidate, row.family, row.name, row.repeat
@@ -65,7 +68,7 @@ class State:
     """
 
     path: Path
-    cells: dict[tuple[str, str, str, str, int], Cell] = field(default_factory=dict)
+    cells: dict[Key, Cell] = field(default_factory=dict)
     decided: dict[str, list[str]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     spent: float = 0.0
@@ -101,7 +104,7 @@ class State:
         return state
 
     def add(self, cell: Cell, spent: float) -> None:
-        """Keep a cell; it is in the file when this returns."""
+        """Keep a cell, in place of one of the same key; it is in the file when this returns."""
         self.cells[cell.key] = cell
         self._append({"cell": asdict(cell)}, spent)
 
@@ -137,14 +140,17 @@ class State:
             except SpecdecError:
                 raise
             except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
+                # without its first line, which says of what it is, a file is no fit's
+                way = "Delete the file to begin again" if number == 1 else "Take that line out"
                 raise SpecdecError(
-                    f"Line {number} of '{self.path}' is damaged. Take that line out, or choose another folder."
+                    f"Line {number} of '{self.path}' is damaged. {way}, or choose another folder."
                 ) from None
 
     def _same(self, found: Any, header: dict[str, Any]) -> None:
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             raise SpecdecError(
-                f"'{self.path}' is no file of a fit, and is left as it is. Choose another folder."
+                f"'{self.path}' is no file of a fit, and is left as it is. Choose another folder, or delete the file "
+                "to begin again."
             )
         for name, value in header.items():
             if found.get(name) != value:
@@ -158,7 +164,7 @@ class State:
             given = dict(line["cell"])
             cell = Cell(
                 given["stage"], given["candidate"], row_format().validate_python(given["measured"]),
-                given["calculated"],
+                given["calculated"], int(given.get("runs", 1)),
             )  # fmt: skip
             self.cells[cell.key] = cell
         elif "decided" in line:

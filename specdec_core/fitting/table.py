@@ -16,6 +16,8 @@ from .verdict import Tested
 if TYPE_CHECKING:
     from .run import Fit, Job
 
+_NEAR = f"{100 * NEAR:.0f} %"
+
 
 @dataclass(frozen=True, slots=True)
 class Tried:
@@ -34,6 +36,13 @@ class Tried:
     probed: int | None
     tested: Tested | None
     why: str
+
+    @property
+    def tokens(self) -> int | None:
+        """How many tokens its texts in the search had at the most; None where it wrote none."""
+        if not self.prompts:
+            return None
+        return self.candidate.settings.max_new_tokens if self.probed is None else self.probed
 
 
 def tried(job: Job, fit: Fit) -> list[Tried]:
@@ -75,11 +84,11 @@ def _why(job: Job, fit: Fit, one: Candidate, tested: Tested | None) -> str:
     probed, searched = (speeds(state, (stage,), one.label) for stage in ("scouting", "search"))
     for name, labels in state.decided.items():
         if one.label not in labels and name == "families" and probed:
-            return f"below {NEAR:.0%} of the best scout's speed"
+            return f"below {_NEAR} of the best scout's speed"
         if one.label not in labels and name == "families" and _scouted(job, one):
-            return f"not tried: its kind was below {NEAR:.0%} of the best scout's speed"
+            return f"not tried: its family's scouts were below {_NEAR} of the best scout's speed"
         if one.label not in labels and searched and name.startswith("step"):
-            return f"in the worse half after {name}"
+            return f"in the worse half at {name.replace('step', 'halving')}"
     return "behind the finalists" if searched else "not reached in time"
 
 
@@ -98,19 +107,20 @@ def to_csv(lines: Sequence[Tried]) -> str:
     rows = []
     for line in lines:
         pair = line.tested.pair if line.tested else None
+        several = pair if pair and pair.cases > 1 else None  # of one prompt there is no interval
         rows.append(
             {
                 "candidate": line.candidate.label,
                 "proposer": line.candidate.settings.proposer,
                 "tuning_prompts": line.prompts,
                 "tuning_speedup": line.speedup,
-                "tuning_tokens": line.probed if line.prompts else None,
+                "tuning_tokens": line.tokens,
                 "held_back_prompts": pair.cases if pair else 0,
                 "held_back_speedup": pair.ratio if pair else None,
-                "low": pair.low if pair else None,
-                "high": pair.high if pair else None,
+                "low": several.low if several else None,
+                "high": several.high if several else None,
                 "tokens_per_pass": line.tested.tokens_per_pass if line.tested else None,
                 "became": line.why,
             }
         )
-    return csv_of(pd.DataFrame(rows))
+    return csv_of(pd.DataFrame(rows).astype({"tuning_tokens": "Int64"}) if rows else pd.DataFrame())

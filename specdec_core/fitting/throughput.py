@@ -35,6 +35,15 @@ ASSUMPTION = (
 )
 
 
+def check_requests(requests: int) -> None:
+    """
+    Raises:
+        SettingsError: if there is no such number of requests.
+    """
+    if not 1 <= requests <= MAX_REQUESTS:
+        raise SettingsError(f"A fit reckons with 1 to {MAX_REQUESTS} requests at a time, got {requests}.")
+
+
 class Price:
     """Seconds that a recorded text takes among `requests` in parallel; the passes of each draft are timed once.
 
@@ -43,8 +52,7 @@ class Price:
     """
 
     def __init__(self, models: Models, requests: int) -> None:
-        if not 1 <= requests <= MAX_REQUESTS:
-            raise SettingsError(f"A fit reckons with 1 to {MAX_REQUESTS} requests at a time, got {requests}.")
+        check_requests(requests)
         self.models, self.requests = models, requests
         self._recorded: dict[str, Recorded] = {}
 

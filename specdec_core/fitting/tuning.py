@@ -103,7 +103,8 @@ class Tuning:
         steps, losses = self._train(draft, answers, began + seconds)
         if steps < LEAST_STEPS:
             self.report["why_not"] = (
-                f"In the time there was, the draft was trained for {steps} steps, too few to pay."
+                f"In the time there was, the draft was trained for {steps} step{'s' if steps != 1 else ''}, too few to "
+                "pay."
             )
             return
         save(draft, self.models, folder)

@@ -10,6 +10,7 @@ from specdec_core.record.repeats import LOOP
 
 from .bench import speeds
 from .candidates import Candidate
+from .disturbed import said as disturbed
 from .search import mean
 from .state import Stage, State
 
@@ -62,7 +63,7 @@ def judge(state: State, finalists: Sequence[Candidate], plain: Candidate, reques
     tested = [_tested(state, one) for one in finalists]
     if not tested:
         return Verdict(
-            plain, [], requests > 0, "nothing was measured on enough prompts, so plain decoding stays."
+            plain, [], requests > 0, "Nothing was measured on enough prompts, so plain decoding stays."
         )
     first = tested[0]
     pair, faster = first.pair, (first.tuning or 0.0) > 1.0
@@ -72,7 +73,8 @@ def judge(state: State, finalists: Sequence[Candidate], plain: Candidate, reques
     sentence = _sentence(first, choice is plain, requests)
     if choice is not plain and (better := _better(state, tested)):
         sentence += f" {better}"
-    return Verdict(choice, tested, requests > 0, sentence + _loops(state, choice))
+    sentence += _loops(state, choice) + disturbed(state, [one.label for one in finalists])
+    return Verdict(choice, tested, requests > 0, sentence)
 
 
 def _tested(state: State, one: Candidate) -> Tested:
@@ -103,12 +105,10 @@ def _sentence(first: Tested, stays: bool, requests: int) -> str:
         found = f"{first.tuning:.2f}× {over} on the prompts of the search" if first.tuning else "not measured"
         return f"{name}: {found}; nothing was tested on held-back prompts, so the figure flatters it."
     prompts = f"{pair.cases} held-back prompt{'s' if pair.cases != 1 else ''}"
-    interval = (
-        f"95 % interval {pair.low:.2f} to {pair.high:.2f}" if pair.cases > 1 else "too few for an interval"
-    )
+    interval = f"95 % interval {span(pair.low, pair.high)}" if pair.cases > 1 else "too few for an interval"
     figure = f"{pair.ratio:.2f}× {over} on {prompts}, {how} ({interval})"
     if stays:
-        return f"Plain decoding: the best candidate, {name}, was {figure}."
+        return f"Plain decoding stays: the best candidate was {name}, at {figure}."
     if pair.clear:
         return f"{name}: {figure}."
     if pair.cases >= LEAST_CASES:
@@ -142,4 +142,11 @@ def _loops(state: State, choice: Candidate) -> str:
     looping = sum(share >= LOOP for share in shares.values())
     if not looping:
         return ""
-    return f" {looping} of {len(shares)} texts {'loops' if looping == 1 else 'loop'}, which flatters every proposer."
+    which = f"{looping} of {len(shares)} texts" if len(shares) > 1 else "The only text"
+    return f" {which} {'loops' if looping == 1 else 'loop'}, which flatters every proposer."
+
+
+def span(low: float, high: float) -> str:
+    """An interval in words; its ends may be the same figure."""
+    ends = f"{low:.2f}", f"{high:.2f}"
+    return " to ".join(ends) if ends[0] != ends[1] else f"{ends[0]} at both ends"

@@ -111,7 +111,7 @@ class Scripted(Bench):
         self.clock.before += 1.0
         speed = self.table.get(lane.label, 1.0) * self.noise.lognormvariate(0.0, 0.08)
         row = Measured(case.family, case.name, 0 if lane is self.plain else 1, lane.label, repeat)
-        row.tokens, row.seconds, row.tokens_per_pass, row.text_sha = 32, 32 / speed, 2.0, "same"
+        row.tokens, row.seconds, row.tokens_per_pass, row.text_sha = 32, 32 / speed, 3.0, "same"
         return Cell(stage, lane.label, row)
 
 
@@ -253,7 +253,7 @@ def test_plain_decoding_stays_where_nothing_was_faster_on_other_prompts(tmp_path
     state, one = filled(tmp_path, [0.9, 0.8, 0.95, 0.9, 0.8, 0.9])
     found = judge(state, [one], plain(SETTINGS), 0)
     assert found.choice.settings.proposer == "none" and found.sentence.startswith(
-        "Plain decoding: the best candidate"
+        "Plain decoding stays: the best candidate was"
     )
     single, only = filled(tmp_path / "single", [1.3])
     assert "(too few for an interval)" in judge(single, [only], plain(SETTINGS), 0).sentence
@@ -397,7 +397,7 @@ def test_the_command_stops_at_ctrl_c_with_what_is_known(
     before = signal.getsignal(signal.SIGINT)
     found = command("--prompts", file, "--out", out, "--minutes", "1", "-n", "8", "--no-train")
     assert found.exit_code == 130 and signal.getsignal(signal.SIGINT) is before, found.output
-    assert "Stopped early: " in found.output and "the same command continues from there" in found.output
+    assert "Stopped early. " in found.output and "the same command continues from there" in found.output
     assert (out / "report.html").is_file() and not (out / "trace.json").exists()
     cells = [line for line in (out / "state.jsonl").read_text().splitlines() if '"cell"' in line]
     assert len(cells) == 1 and "Plain decoding" in cells[0]

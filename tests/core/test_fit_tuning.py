@@ -85,7 +85,7 @@ def test_ctrl_c_and_too_little_time_save_nothing_and_a_large_draft_is_left_alone
     assert not list(tmp_path.iterdir()) and tuning.why_not(family) is None
     slow = tuning.Tuning(family, SETTINGS, lambda: False, lambda words: None)
     slow.run(CASES, tmp_path / "draft", seconds=0.0)  # one token of an answer, and one step
-    assert "trained for 1 steps, too few" in slow.report["why_not"] and not list(tmp_path.iterdir())
+    assert "trained for 1 step, too few" in slow.report["why_not"] and not list(tmp_path.iterdir())
     twin = replace(family, draft=family.target)
     assert "more than half of the target's parameters" in (tuning.why_not(twin) or "")
 
