@@ -139,6 +139,11 @@ def _totals(trace: Trace) -> Iterator[str]:
         yield from _by_depth(trace)
         if len(trace.rounds) != stats.target_passes:
             yield f"The statistics count {stats.target_passes} target passes, the trace has {len(trace.rounds)} rounds."
+    elif (stats.tokens or stats.target_passes) and trace.header.settings.get("record") != "off":
+        yield (
+            f"The trace has no rounds, and its statistics count {stats.tokens} tokens in {stats.target_passes} target "
+            "passes; only a record of the text alone ('record' is 'off') leaves its rounds out."
+        )
     yield from _ratios(trace)
 
 

@@ -101,6 +101,24 @@ def test_a_mistake_is_explained(change: str, said: str, tmp_path: Path) -> None:
     assert any(said in problem for problem in caught.value.problems), caught.value.problems
 
 
+def test_a_record_without_its_rounds_is_refused() -> None:
+    """Catches: tokens that no round committed, taken for a whole record; and refusals of the two records that have no
+    rounds: of the text alone, and of a decode that was cancelled before its first round."""
+    whole = json.loads(foreign.read(json.dumps(least()).encode())[0].to_json())
+    hollow = whole | {"rounds": []}
+    with pytest.raises(
+        foreign.ForeignError, match="The trace has no rounds, and its statistics count"
+    ) as caught:
+        foreign.read(json.dumps(hollow).encode())
+    assert sd.Trace.from_json(json.dumps(hollow)).audit() == caught.value.problems
+    alone = hollow | {
+        "header": whole["header"] | {"settings": whole["header"]["settings"] | {"record": "off"}}
+    }
+    cancelled = least() | {"rounds": [], "end": "cancelled"}
+    for kept in (alone, cancelled):
+        assert foreign.read(json.dumps(kept).encode())[0].rounds == []
+
+
 def test_one_mistake_is_one_sentence_of_what_the_file_holds() -> None:
     """Catches: what was filled in shown as the file's, what follows from a mistake listed beside it."""
     misspelt = "Round 1, comitted: unexpected keyword argument, got {'token': [4]}."
