@@ -48,7 +48,7 @@ def read(owner: str, kind: type[Kind], given: Mapping[str, Any]) -> Kind:
     try:
         return kind(**given)
     except ValidationError as error:
-        raise SettingsError(f"Option of {owner}: {sentence(error)}") from None
+        raise SettingsError(f"Option of {owner}: {sentence(error, fields(kind))}") from None
 
 
 @dataclass(frozen=True, slots=True)
