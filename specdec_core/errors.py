@@ -41,6 +41,11 @@ class TraceError(SpecdecError):
     """A trace file is damaged, of another version, or larger than allowed."""
 
 
+def many(number: int, noun: str, nouns: str = "") -> str:
+    """A number of things, for a sentence: "1 round", "2,000 rounds"; `nouns` where the plural is not with an s."""
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
 def kind_of(given: object) -> str:
     """What a value is, for a sentence: "None", or "a value of type int"."""
     return "None" if given is None else f"a value of type {type(given).__name__}"

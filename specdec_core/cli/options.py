@@ -298,7 +298,7 @@ def _lane(shared: Shared, text: str, name: str, options: dict[str, str], pairs: 
             groups.setdefault(group, []).append(f"{key[2:]}={value}")
         else:
             there = ", ".join([*known, *LANE, "r.…", "l.…"])
-            raise SettingsError(f"The lane '{text}' has no '{key}'; there are: {there}.")
+            raise SettingsError(f"The lane '{text}' has no '{key}'. Choose one of: {there}.")
     changes: dict[str, Any] = read(f"the lane '{text}'", fields(Settings), own) | groups
     return replace(shared, **changes).lane(name, options)
 

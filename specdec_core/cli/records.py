@@ -12,7 +12,7 @@ from rich.text import Text
 from specdec_core.adapters import answers, logs
 from specdec_core.adapters.acceptance import Acceptance
 from specdec_core.adapters.asked import asked
-from specdec_core.errors import SettingsError, SpecdecError, TraceError
+from specdec_core.errors import SettingsError, SpecdecError, TraceError, many
 from specdec_core.record import foreign
 from specdec_core.record.read import race_json
 from specdec_core.record.schema import FORMAT, MAX_JSON_BYTES
@@ -205,7 +205,7 @@ def _differences(counts: Acceptance, trace: Trace) -> str:
         )
     beyond = (counts.accepted or 0) - trace.stats.accepted
     if beyond:
-        guesses = "1 accepted guess" if beyond == 1 else f"{beyond} accepted guesses"
+        guesses = many(beyond, "accepted guess", "accepted guesses")
         said.append(f"The table also counts {guesses} beyond the end of the text.")
     return " ".join(said)
 
@@ -226,13 +226,13 @@ def _checked(data: bytes, file: Path, counts: Acceptance | None = None) -> list[
     for trace in traces:
         stats = trace.stats
         out.print(
-            f"{len(trace.rounds)} rounds, {stats.tokens} tokens; "
-            f"{stats.accepted} of {stats.judged} judged guesses accepted"
+            f"{many(len(trace.rounds), 'round')}, {many(stats.tokens, 'token')}; "
+            f"{stats.accepted} of {many(stats.judged, 'judged guess', 'judged guesses')} accepted"
         )
         if counts is not None and (said := _differences(counts, trace)):
             out.print(said)
         if others := foreign.others(trace):
-            out.print(Text(f"settings that are none of the lab's, kept as they are: {', '.join(others)}"))
+            out.print(Text(f"settings that the lab does not know, kept as they are: {', '.join(others)}"))
         if missing := foreign.unknown(trace):
             out.print(f"not in the file, so drawn as unknown: {', '.join(missing)}")
     return traces

@@ -115,7 +115,7 @@ def test_texts_are_read_as_the_option_declares(name: str, text: str, value: obje
         ("paths", '["a"]', "a list"),
         ("paths", "[true]", "a list"),
         ("paths", "[" * 3_999, "a list"),
-        ("nothing", "1", "it knows: steps, share"),
+        ("nothing", "1", "its options are: steps, share"),
     ],
 )
 def test_what_is_no_value_is_one_sentence(name: str, text: str, wanted: str) -> None:
@@ -273,7 +273,7 @@ def test_ids_of_models_are_never_cut(run: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("decode", "x", "-p", "magic"), "There is no proposer 'magic'"),
+        (("decode", "x", "-p", "magic"), "There is no proposer 'magic'. Choose one of: none, "),
         (("decode", "x", "-o", "max_ngram=2"), "'draft-model' has no option 'max_ngram'"),
         (("decode", "x", "-o", "max_ngram"), "An option is written as name=value, got 'max_ngram'"),
         (
@@ -285,7 +285,7 @@ def test_ids_of_models_are_never_cut(run: Any) -> None:
         (("decode", "x", "--length-option", "a=1"), "The length policy 'fixed' has no option 'a'"),
         (
             ("race", "x", "-p", "draft-model:colour=1"),
-            "The lane 'draft-model:colour=1' has no 'colour'; there are: draft",
+            "The lane 'draft-model:colour=1' has no 'colour'. Choose one of: draft",
         ),
         *(
             (
@@ -348,7 +348,7 @@ def test_a_refusal_is_one_sentence_before_any_model_is_loaded(
         ("sweep --csv {here}", "The table of cells could not be written"),
         ("sweep --json {here}", "The sweep's results could not be written"),
         ("sweep --out {here}", "The sweep's measurements could not be written"),
-        ("sweep --out {file}", "is no file of a sweep"),
+        ("sweep --out {file}", "is not a sweep's file"),
         ("fit --prompts {here}/none.txt --out {here}/fit", "No such file or directory. Check the path."),
         ("fit --prompts {file} --out {file}/fit", "is a file. Choose another folder."),
         ("import --schema -o {here}", "The schema could not be written"),
@@ -536,4 +536,4 @@ def test_a_text_that_repeats_is_said_beside_the_figures(run: Any, monkeypatch: p
         "1",
     )
     assert "1 of 1 loop" in flat(swept.stdout)
-    assert "1 of 1 texts of the guessing lanes is a loop (at least 20% of the tokens" in flat(swept.stderr)
+    assert "1 of 1 text of the guessing lanes is a loop (at least 20% of the tokens" in flat(swept.stderr)

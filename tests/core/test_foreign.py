@@ -88,7 +88,7 @@ def broken(change: str) -> dict[str, Any]:
         ("rounds[0]['colour'] = 3", "In round 0, 'colour' is not a known field."),
         (
             "rounds[0]['nodes']['verdict'] = ['accepted', 'rejected', 'unreached']",
-            "Round 0: 3 tokens were committed for 1 accepted nodes.",
+            "Round 0: 3 tokens committed for 1 accepted node.",
         ),
         ("rounds[2]['start_s'] = -1.0", "In round 2, 'start_s' has to be at least 0, got -1.0."),
         ("t['end'] = 'done'", "'end' has to be 'length', 'eos', 'stop' or 'cancelled', got 'done'."),
@@ -140,6 +140,16 @@ def test_one_mistake_is_one_sentence_of_what_the_file_holds() -> None:
         assert caught.value.problems == expected
 
 
+def test_one_of_a_thing_is_not_many(tmp_path: Path) -> None:
+    """Catches: "1 rounds, 3 tokens; 1 of 1 judged guesses accepted"."""
+    file = tmp_path / "one.json"
+    content = least() | {"end": "cancelled"}
+    content["rounds"] = [{"nodes": {"token": [1]}, "committed": {"token": [1, 2]}}]
+    file.write_text(json.dumps(content))
+    done = CliRunner().invoke(cli.app, ["import", str(file)])
+    assert "1 round, 2 tokens; 1 of 1 judged guess accepted" in done.output, done.output
+
+
 def test_what_import_and_export_cannot_use_is_refused(tmp_path: Path) -> None:
     """Catches: an option that is ignored, an empty file with advice about servers, a record to complete that nobody
     says how to complete."""
@@ -179,7 +189,7 @@ def test_settings_of_an_engine_s_own_are_kept_and_named(tmp_path: Path) -> None:
     content["header"]["settings"] |= {"tempreature": 1, "top_k": None, "min_p": None, "stop": ["⟨8⟩"]}
     file.write_text(json.dumps(content))
     done = CliRunner().invoke(cli.app, ["import", str(file)])
-    assert done.exit_code == 0 and "none of the lab's, kept as they are: tempreature" in done.output
+    assert done.exit_code == 0 and "the lab does not know, kept as they are: tempreature" in done.output
     (trace,) = foreign.read(file.read_bytes())
     assert trace.header.settings == {
         "proposer": "draft-model", "rule": "exact-match", "temperature": 0, "tempreature": 1, "min_p": None,
