@@ -44,11 +44,13 @@ def read(owner: str, kind: type[Kind], given: Mapping[str, Any]) -> Kind:
     for name in given:
         if name not in kind.model_fields:
             known = ", ".join(sorted(kind.model_fields)) or "none"
-            raise SettingsError(f"{owner[:1].upper()}{owner[1:]} has no option '{name}'; it knows: {known}.")
+            raise SettingsError(
+                f"{owner[:1].upper()}{owner[1:]} has no option '{name}'; its options are: {known}."
+            )
     try:
         return kind(**given)
     except ValidationError as error:
-        raise SettingsError(f"Option of {owner}: {sentence(error)}") from None
+        raise SettingsError(f"Option of {owner}: {sentence(error, fields(kind))}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,9 @@ def parse(owner: str, known: Mapping[str, OptionField], given: Mapping[str, str]
     for name, text in given.items():
         if name not in known:
             names = ", ".join(known) or "none"
-            raise SettingsError(f"{owner[:1].upper()}{owner[1:]} has no option '{name}'; it knows: {names}.")
+            raise SettingsError(
+                f"{owner[:1].upper()}{owner[1:]} has no option '{name}'; its options are: {names}."
+            )
         try:
             values[name] = known[name].read(text)
         except ValueError:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from specdec_core.errors import SettingsError, kind_of, sentence
+from specdec_core.options import fields
 
 MAX_NEW_TOKENS = 4096
 MAX_DRAFT_LENGTH = 64
@@ -108,7 +109,7 @@ class Settings(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise SettingsError(sentence(error)) from None
+            raise SettingsError(sentence(error, fields(Settings))) from None
 
     def but(self, **changes: Any) -> Self:
         """A validated copy with `changes` applied."""

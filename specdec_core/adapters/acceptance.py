@@ -134,6 +134,8 @@ def number(value: Any, name: str) -> int:
     Raises:
         TraceError: one sentence, if it is none.
     """
+    if isinstance(value, int | float) and value < 0:
+        raise TraceError(f"'{name}' is negative, {value:g}; a count is a whole number from 0.")
     whole = not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= MOST
     if not whole or value != int(value):
         raise TraceError(f"'{name}' has to be a whole number from 0, got {str(value)[:40]!r}.")

@@ -52,7 +52,9 @@ def parse(data: bytes) -> list[dict[str, Any]] | None:
         except ValueError as error:
             raise TraceError(f"The file {not_json(error)}.") from None
     found = content if isinstance(content, list) else [content]
-    if not found or not all(isinstance(one, dict) for one in found):
+    if not found:
+        raise TraceError("The file holds an empty list; a trace, or an answer of a server, is expected.")
+    if not all(isinstance(one, dict) for one in found):
         raise TraceError("The file has to hold a JSON object, or a list of them.")
     if len(found) > MOST_ANSWERS:
         raise TraceError(f"The file holds {len(found):,} answers; at most {MOST_ANSWERS:,} are read.")

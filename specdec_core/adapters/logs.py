@@ -6,7 +6,7 @@ Written after what their documentation and their users' logs show; none was run 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from specdec_core.errors import TraceError
 
@@ -14,7 +14,7 @@ from .acceptance import Acceptance, Stated, counted, number, of_rates
 
 SINCE_START = "/metrics, everything since the server started"
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-NUMBER = r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
+NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
 COUNTER = re.compile(
     r"^(vllm|llamacpp):spec_decode_(num_drafts|num_draft_tokens|num_accepted_tokens(?:_per_pos)?)_total"
     rf"(\{{[^}}]*\}})?\s+{NUMBER}(?:\s+[0-9]+)?\s*$"
@@ -23,7 +23,7 @@ POSITION = re.compile(r'\bpos(?:ition)?="([0-9]{1,4})"')
 GAUGE = re.compile(rf"^sglang:(spec_accept_length|spec_accept_rate)(?:\{{[^}}]*\}})?\s+{NUMBER}")
 VLLM = re.compile(r"SpecDecoding metrics: (.*)")
 LLAMA_CPP = re.compile(
-    r"draft acceptance(?: rate)? = +[0-9.]+ \( *([0-9]+) accepted / +([0-9]+) generated\)(.*)"
+    r"draft acceptance(?: rate)? = +-?[0-9.]+ \( *(-?[0-9]+) accepted / +(-?[0-9]+) generated\)(.*)"
 )
 SGLANG = re.compile(rf"Decode batch.*?accept len: {NUMBER}(?:.*?accept rate: {NUMBER})?")
 NAMES = {"vllm": "vLLM", "llamacpp": "llama.cpp"}
@@ -34,10 +34,20 @@ def read(text: str) -> Acceptance | None:
     """The counters in a log or on a page of metrics; None if there are none.
 
     Raises:
-        TraceError: one sentence, if they contradict each other.
+        TraceError: one sentence, if they contradict each other, or are of several engines.
     """
     lines = COLOURS.sub("", text).splitlines()
-    return _metrics(lines) or _gauges(lines) or _vllm(lines) or _llama_cpp(lines) or _sglang(lines)
+    readers = (_metrics, _gauges, _vllm, _llama_cpp, _sglang)
+    found = [counts for read_some in readers if (counts := read_some(lines)) is not None]
+    _check_one([counts.engine for counts in found])
+    return found[0] if found else None
+
+
+def _check_one(engines: Sequence[str]) -> None:
+    """Refuse counts of several engines, which cannot be told apart in a sum."""
+    names = list(dict.fromkeys(engines))
+    if len(names) > 1:
+        raise TraceError(f"The file has counts of {' and '.join(names)}; import each engine's alone.")
 
 
 def later(now: Acceptance, before: Acceptance) -> Acceptance:
@@ -71,8 +81,7 @@ def _metrics(lines: list[str]) -> Acceptance | None:
     for line in lines:
         if not (found := COUNTER.match(line)):
             continue
-        if engine and NAMES[found[1]] != engine:
-            raise TraceError("The file has counters of two engines; import them one by one.")
+        _check_one([engine or NAMES[found[1]], NAMES[found[1]]])
         engine, labels, count = NAMES[found[1]], found[3] or "", number(float(found[4]), found[2])
         models.update(re.findall(r'model_name="([^"]*)"', labels))
         if found[2] == "num_accepted_tokens_per_pos":
@@ -100,7 +109,7 @@ def _gauges(lines: list[str]) -> Acceptance | None:
         return None
     names = {"spec_accept_length": LENGTH, "spec_accept_rate": RATE}
     stated = [
-        Stated(names[name], tuple(dict.fromkeys(float(one[2]) for one in found if one[1] == name)))
+        Stated(names[name], tuple(dict.fromkeys(_ratio(one[2], name) for one in found if one[1] == name)))
         for name in names
     ]
     return Acceptance(
@@ -110,9 +119,8 @@ def _gauges(lines: list[str]) -> Acceptance | None:
 
 def _vllm(lines: list[str]) -> Acceptance | None:
     said = [found[1] for line in lines if (found := VLLM.search(line))]
-    whole = [
-        pair for line in said if (pair := _pair(line, r"Accepted: ([0-9]+) tokens.*Drafted: ([0-9]+) tokens"))
-    ]
+    pattern = r"Accepted: (-?[0-9]+) tokens.*Drafted: (-?[0-9]+) tokens"
+    whole = [pair for line in said if (pair := _pair(line, pattern))]
     details = [
         (_last(line, "Mean acceptance length: "), _rates(line, "Per-position acceptance rate: "))
         for line in said
@@ -133,8 +141,8 @@ def _sglang(lines: list[str]) -> Acceptance | None:
     said = [found for line in lines if (found := SGLANG.search(line))]
     if not said:
         return None
-    rates = tuple(float(one[2]) for one in said if one[2])
-    stated = [Stated(LENGTH, tuple(float(one[1]) for one in said)), Stated(RATE, rates)]
+    rates = tuple(_ratio(one[2], RATE) for one in said if one[2])
+    stated = [Stated(LENGTH, tuple(_ratio(one[1], LENGTH) for one in said)), Stated(RATE, rates)]
     return Acceptance("SGLang", _lines(len(said)), stated=tuple(one for one in stated if one.values))
 
 
@@ -152,6 +160,9 @@ def _summed(
             f"{lines - len(pairs)} of {lines} lines of {engine} about guesses lack their counts; "
             "the file may be cut off."
         )
+    for accepted, drafted in pairs:
+        number(accepted, "accepted guesses")
+        number(drafted, "guesses")
     remarks, rounds, at = [], 0, list[int]()
     for (accepted, drafted), (mean, rates) in zip(pairs, details, strict=True):
         one = of_rates(accepted, drafted, mean, rates) if mean is not None else None
@@ -164,6 +175,13 @@ def _summed(
         engine, _lines(lines), rounds=None if remarks else rounds, drafted=sum(pair[1] for pair in pairs),
         accepted=sum(pair[0] for pair in pairs), at=[] if remarks else at, remarks=remarks,
     )  # fmt: skip
+
+
+def _ratio(text: str, name: str) -> float:
+    value = float(text)
+    if value < 0:
+        raise TraceError(f"'{name}' is negative, {value:g}.")
+    return value
 
 
 def _padded(one: list[int], other: list[int]) -> Iterator[tuple[int, int]]:

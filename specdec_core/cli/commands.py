@@ -35,6 +35,7 @@ from .common import (
     print_generation,
     print_numbers,
     print_remarks,
+    print_start,
     read_prompt,
     write,
 )
@@ -83,6 +84,7 @@ def decode(
     quiet = json == "-"
     trace: Trace | None = None
     asked = shared.asked(models, text)
+    print_start(models, asked, json)
     for event in stream(models, asked, settings, ask=ask_person if prompt != "-" else None):
         if isinstance(event, Finished):
             trace = event.trace
@@ -144,6 +146,7 @@ def race(
 
         tasks = [progress.add_task(name, total=shared.max_new_tokens, clock="") for name in lanes]
         asked = shared.asked(models, read_prompt(prompt))
+        print_start(models, asked, json)
         for event in run(models, asked, list(lanes.values()), ask=ask if prompt != "-" else None):
             if isinstance(event, Step):
                 progress.update(tasks[event.lane], completed=event.total, clock=f"{event.clock_s:.2f} s")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from specdec_core.engine.check import remark
-from specdec_core.errors import PromptError, SpecdecError
+from specdec_core.chat import Chat
+from specdec_core.engine.check import remark, unused_length
+from specdec_core.errors import ModelError, PromptError, SpecdecError
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def load(model: str | None, draft: str | None, **more: Any) -> Models:
+    check_paths(model, draft, *more.values())
     from transformers.utils.logging import disable_progress_bar
 
     from specdec_core.models.loading import load_models
@@ -30,6 +32,21 @@ def load(model: str | None, draft: str | None, **more: Any) -> Models:
         return load_models(model, draft, say=lambda said: status.update(f"loading models: {said}"), **more)
 
 
+def check_paths(*names: object) -> None:
+    """Refuse a path to nothing, whole as it was typed; other names are looked up where models are loaded.
+
+    Raises:
+        ModelError: one sentence.
+    """
+    for name in names:
+        if (
+            isinstance(name, str)
+            and (name.startswith(".") or Path(name).is_absolute())
+            and not Path(name).exists()
+        ):
+            raise ModelError(f"There is no file or folder '{name}'. Check the path, or give a hub id.")
+
+
 def read_prompt(prompt: str) -> str:
     if prompt != "-":
         return prompt
@@ -37,6 +54,13 @@ def read_prompt(prompt: str) -> str:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError:
         raise PromptError("Standard input is not UTF-8 text. Send the prompt as text.") from None
+
+
+def print_start(models: Models, asked: str | Chat, json: str | None) -> None:
+    """Say what an empty text begins from, unless only the trace may be printed."""
+    if json != "-" and asked == "" and models.decoder_start is None:
+        note = "the prompt is empty, so the text begins from the model's start token alone."
+        err.print(Text.assemble(("note: ", "bold yellow"), note))
 
 
 def ask_person(text: str) -> str:
@@ -61,7 +85,8 @@ def print_numbers(traces: dict[str, Trace]) -> None:
 def print_remarks(lanes: list[Settings], json: str | None) -> None:
     """Warn about settings without effect, unless only the trace may be printed."""
     if json != "-":
-        for said in dict.fromkeys(filter(None, map(remark, lanes))):
+        said_of = [about(lane) for lane in lanes for about in (remark, unused_length)]
+        for said in dict.fromkeys(filter(None, said_of)):
             err.print(Text.assemble(("note: ", "bold yellow"), said))
 
 

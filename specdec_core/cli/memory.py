@@ -10,7 +10,7 @@ import typer
 
 from specdec_core.errors import SpecdecError
 
-from .common import check_progress
+from .common import check_paths, check_progress
 from .render import out, sentences
 
 
@@ -27,6 +27,8 @@ def memory(
     """How much memory a model needs and how much is free, before anything is downloaded; fails if it does not fit."""
     with sentences():
         check_progress(progress)
+        if progress != "json":  # a program may show what it reads, and not everyone may see the whole path
+            check_paths(model, draft)
         from specdec_core.models.memory import ahead
         from specdec_core.runtime.machine import choose_device, choose_dtype
 

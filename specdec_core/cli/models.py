@@ -54,8 +54,8 @@ def check_known(name: str) -> None:
     file = name.lower().endswith(gguf.SUFFIX) or is_there(name, Path.is_file)  # which the conversion checks
     if not file and catalogue.find(name) is None and hub.HUB_FILE.fullmatch(name) is None:
         raise SpecdecError(
-            f"There is no model '{name}': it is no catalogue name, no folder or GGUF file here, and no hub id as "
-            "owner/name. The command 'models' lists the names."
+            f"There is no model '{name}': it is neither a catalogue name, nor a folder or GGUF file here, nor a hub id "
+            "as owner/name. The command 'models' lists the names."
         )
 
 

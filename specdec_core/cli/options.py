@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from dataclasses import fields as attributes
@@ -17,10 +18,11 @@ from specdec_core.chat import Chat
 from specdec_core.engine.check import check
 from specdec_core.errors import SettingsError
 from specdec_core.lengths import LENGTH_POLICIES, policy_class
+from specdec_core.models import catalogue
 from specdec_core.models.catalogue import HEADS
 from specdec_core.options import fields
 from specdec_core.options import parse as read
-from specdec_core.proposers import proposer_class
+from specdec_core.proposers import PROPOSERS, proposer_class
 from specdec_core.rules import RULES, rule_class
 from specdec_core.settings import Settings
 
@@ -28,6 +30,7 @@ from .render import sentences
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
+    from specdec_core.proposers import Proposer
 
 
 def names_of(table: Mapping[str, Any]) -> str:
@@ -51,6 +54,16 @@ DRAFTS = ("larger_draft", "parallel_draft", "foreign_draft")
 MODELS, GUESSING, JUDGING, TEXT = "Models", "Guessing", "Judging", "Text"
 OPEN = "If left out: as the model's generation config sets it."
 PAIRS = "as name=value; may be given again, and the command 'proposers' lists them."
+
+
+@contextmanager
+def _flags() -> Iterator[None]:
+    """Name the flag, where a refusal begins with the setting."""
+    try:
+        yield
+    except SettingsError as error:
+        said = re.sub(r"^'(\w+)'", lambda found: f"--{found[1].replace('_', '-')}", str(error))
+        raise SettingsError(said) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +158,7 @@ class Shared:
         list[str] | None, _option(TEXT, help="Stop once this text is written; may be given again.")
     ] = None
 
+    @_flags()
     def plain(self) -> Settings:
         """Plain decoding of the same text: no proposer, so the rule does not matter."""
         return Settings(
@@ -161,6 +175,7 @@ class Shared:
             stop=tuple(self.stop or ()),
         )
 
+    @_flags()
     def lane(self, proposer: str, options: dict[str, str]) -> Settings:
         """The settings of one lane, checked as far as possible without models.
 
@@ -168,6 +183,7 @@ class Shared:
             SettingsError: one sentence.
         """
         kind, rule = proposer_class(proposer), rule_class(self.rule)
+        self._check_heads(kind)
         policy = policy_class(Settings(length_policy=self.length_policy))
         settings = self.plain().but(
             proposer=proposer,
@@ -183,6 +199,17 @@ class Shared:
         )
         check(settings)
         return settings
+
+    def _check_heads(self, kind: type[Proposer]) -> None:
+        """Refuse a proposer whose heads neither were named nor ship for the model."""
+        name = catalogue.BUNDLED if self.model is None else self.model
+        entry = catalogue.find(name)
+        for heads in set(kind.needs) & set(HEADS):
+            if heads not in self.parts and catalogue.present(getattr(entry, heads, None)) is None:
+                raise SettingsError(
+                    f"The proposer '{kind.name}' needs trained {heads} heads, and none ship for '{name}'. Name "
+                    f"some with --{heads}, or train some (see training/)."
+                )
 
     def asked(self, models: Models, text: str) -> str | Chat:
         """The prompt as requested: in the chat template by default, where the models have one."""
@@ -253,6 +280,11 @@ def lanes_of(shared: Shared, given: Sequence[str], what: str) -> list[tuple[str,
         name, *rest = re.split(r"[,:](?=[\w.]+=)", text)
         if name == "none":
             continue
+        bare, _, key = name.replace(":", ",").partition(",")
+        if key and bare in PROPOSERS:
+            raise SettingsError(
+                f"The lane '{text}' has no value for '{key}'; write it as {bare},{key}=VALUE."
+            )
         known = fields(proposer_class(name).Options)
         options = {key: value for key, value in everywhere.items() if key in known}
         unused -= options.keys()
@@ -278,7 +310,7 @@ def _lane(shared: Shared, text: str, name: str, options: dict[str, str], pairs: 
             groups.setdefault(group, []).append(f"{key[2:]}={value}")
         else:
             there = ", ".join([*known, *LANE, "r.…", "l.…"])
-            raise SettingsError(f"The lane '{text}' has no '{key}'; there are: {there}.")
+            raise SettingsError(f"The lane '{text}' has no '{key}'. Choose one of: {there}.")
     changes: dict[str, Any] = read(f"the lane '{text}'", fields(Settings), own) | groups
     return replace(shared, **changes).lane(name, options)
 

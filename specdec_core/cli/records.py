@@ -12,7 +12,7 @@ from rich.text import Text
 from specdec_core.adapters import answers, logs
 from specdec_core.adapters.acceptance import Acceptance
 from specdec_core.adapters.asked import asked
-from specdec_core.errors import SettingsError, SpecdecError, TraceError
+from specdec_core.errors import SettingsError, SpecdecError, TraceError, many
 from specdec_core.record import foreign
 from specdec_core.record.read import race_json
 from specdec_core.record.schema import FORMAT, MAX_JSON_BYTES
@@ -76,16 +76,18 @@ def import_(
             raise SpecdecError("Name the file to import, or give --schema.")
         check_writable(output)
         data = _read(file)
-        found = _engines(data, since)
-        if found is not None:
-            out.print(cli_render.acceptance(found))
-            if proposer is None:
-                _keep(found, output, page)
-                return
-            data = _timeline(data, proposer, temperature or 0.0, rule)
-        else:
+        found = _engines(data, file)
+        if found is None:
             _no_use({"--proposer": proposer, "--temperature": temperature, "--rule": rule, "--since": since})
-        _write(_checked(data, file), output, page)
+            _write(_checked(data, file), output, page)
+            return
+        if since is not None:
+            found = _later(found, data, since)
+        out.print(cli_render.acceptance(found))
+        if proposer is None:
+            _keep(found, output, page)
+            return
+        _write(_checked(_timeline(data, proposer, temperature or 0.0, rule), file, found), output, page)
 
 
 def _no_use(options: dict[str, object]) -> None:
@@ -153,37 +155,67 @@ def _read(file: Path) -> bytes:
     return data
 
 
-def _engines(data: bytes, since: Path | None) -> Acceptance | None:
-    """What an engine counted; None for what is, or is meant to be, a trace."""
+def _engines(data: bytes, file: Path) -> Acceptance | None:
+    """What an engine counted; None for what is, or is meant to be, a trace.
+
+    Raises:
+        TraceError: one sentence that names the file.
+    """
+    try:
+        return _counts(data)
+    except TraceError as error:
+        raise TraceError(f"'{file}' cannot be imported: {error}") from None
+
+
+def _counts(data: bytes) -> Acceptance | None:
     if FORMAT.encode() in data:
         return None
     found = answers.parse(data)
     if found is not None:
-        if not answers.likely(found):
-            return None
-        if since is not None:
-            raise SpecdecError(
-                "--since takes the difference of two pages of /metrics, and this file is an answer."
-            )
-        return answers.acceptance(found)
+        return answers.acceptance(found) if answers.likely(found) else None
     counts = logs.read(data.decode("utf-8", "replace"))
     if counts is None:
         if data.lstrip()[:1] in (b"{", b"["):
             return None  # JSON that is cut off
         raise TraceError(
-            "This is no trace, and no answer, log or metrics of vLLM, SGLang or llama.cpp with counts of guesses. "
-            f"{answers.HOW}"
+            "it is neither a trace, nor an answer, a log or the metrics of vLLM, SGLang or llama.cpp with counts of "
+            f"guesses. {answers.HOW}"
         )
-    if since is None:
-        return counts
+    return counts
+
+
+def _later(now: Acceptance, data: bytes, since: Path) -> Acceptance:
+    """What was counted since an earlier page of metrics."""
+    if answers.parse(data) is not None:
+        raise SpecdecError(
+            "--since takes the difference of two pages of /metrics, and this file is an answer."
+        )
     before = logs.read(_read(since).decode("utf-8", "replace"))
     if before is None:
         raise TraceError(f"'{since}' has no counts of guesses.")
-    return logs.later(counts, before)
+    return logs.later(now, before)
 
 
-def _checked(data: bytes, file: Path) -> list[Trace]:
-    """The traces, with what they hold and what they leave open; the file's problems and exit status 2 otherwise."""
+def _differences(counts: Acceptance, trace: Trace) -> str:
+    """Why a timeline's numbers are not those that the server counted, in sentences; empty if they are."""
+    said = []
+    if any(row.note.get("reads_prompt") for row in trace.rounds):
+        said.append(
+            "The first round is the pass that read the prompt: the table leaves it out, as it has no guesses."
+        )
+    beyond = (counts.accepted or 0) - trace.stats.accepted
+    if beyond:
+        guesses = many(beyond, "accepted guess", "accepted guesses")
+        said.append(f"The table also counts {guesses} beyond the end of the text.")
+    return " ".join(said)
+
+
+def _checked(data: bytes, file: Path, counts: Acceptance | None = None) -> list[Trace]:
+    """The traces, with what they hold and what they leave open; the file's problems and exit status 2 otherwise.
+
+    Args:
+        counts: what the server counted, where the trace was made of its answer.
+    """
     try:
         traces = foreign.read(data)
     except foreign.ForeignError as error:
@@ -194,11 +226,13 @@ def _checked(data: bytes, file: Path) -> list[Trace]:
     for trace in traces:
         stats = trace.stats
         out.print(
-            f"{len(trace.rounds)} rounds, {stats.tokens} tokens; "
-            f"{stats.accepted} of {stats.judged} judged guesses accepted"
+            f"{many(len(trace.rounds), 'round')}, {many(stats.tokens, 'token')}; "
+            f"{stats.accepted} of {many(stats.judged, 'judged guess', 'judged guesses')} accepted"
         )
+        if counts is not None and (said := _differences(counts, trace)):
+            out.print(said)
         if others := foreign.others(trace):
-            out.print(Text(f"settings that are none of the lab's, kept as they are: {', '.join(others)}"))
+            out.print(Text(f"settings that the lab does not know, kept as they are: {', '.join(others)}"))
         if missing := foreign.unknown(trace):
             out.print(f"not in the file, so drawn as unknown: {', '.join(missing)}")
     return traces

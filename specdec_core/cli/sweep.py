@@ -108,7 +108,7 @@ def check_store(store: Path | None) -> None:
         with store.open("rb") as file:
             first = file.readline(MAX_HEADER)
         if b'"specdec-sweep"' not in first:
-            raise SpecdecError(f"'{store}' is no file of a sweep, and is left as it is. Choose another file.")
+            raise SpecdecError(f"'{store}' is not a sweep's file, and was not changed. Choose another file.")
 
 
 def lanes_of(shared: Shared, given: Sequence[str]) -> list[Settings]:

@@ -119,8 +119,8 @@ class _Shared:
     def __init__(self, model: Model) -> None:
         if not isinstance(model, HubModel) or model.lean is None:
             raise SettingsError(
-                f"A batch needs Llama-shaped models (Llama, Mistral, Qwen) on a CPU, and '{model.info.name}' is none. "
-                "Decode its prompts one by one."
+                f"A batch needs Llama-shaped models (Llama, Mistral, Qwen) on a CPU, and '{model.info.name}' is not "
+                "one. Decode its prompts one by one."
             )
         self.info, self.positions, self.kv_bytes, self.mask = (
             model.info,

@@ -98,7 +98,9 @@ def _table(content: bytes) -> list[Case]:
     except csv.Error as error:
         raise PromptError(f"The table of prompts is not CSV: {error}.") from None
     if rows and "prompt" not in rows[0]:
-        raise PromptError("The table of prompts has no column 'prompt'. Name the prompts' column so.")
+        raise PromptError(
+            "The table of prompts has no column 'prompt'. Rename the column that holds the prompts."
+        )
     return _numbered(
         [(f"row {number}", row["prompt"].strip()) for number, row in enumerate(rows, 1) if row["prompt"]]
     )

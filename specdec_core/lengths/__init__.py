@@ -40,7 +40,7 @@ def policy_class(settings: Settings) -> type[LengthPolicy]:
     """
     if settings.length_policy not in LENGTH_POLICIES:
         raise SettingsError(
-            f"There is no length policy '{settings.length_policy}'; known are: {', '.join(LENGTH_POLICIES)}."
+            f"There is no length policy '{settings.length_policy}'. Choose one of: {', '.join(LENGTH_POLICIES)}."
         )
     return LENGTH_POLICIES[settings.length_policy]
 

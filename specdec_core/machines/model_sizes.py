@@ -77,7 +77,7 @@ def shape(name: str) -> Shape:
     known = {one.lower(): found for one, found in SHAPES.items()}
     if name.lower() not in known:
         raise SettingsError(
-            f"There is no published model of size '{name}' here; known are: {', '.join(SHAPES)}."
+            f"There is no published model of size '{name}' here. Choose one of: {', '.join(SHAPES)}."
         )
     return known[name.lower()]
 

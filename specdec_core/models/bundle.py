@@ -166,7 +166,7 @@ class Models:
             ModelError: if the target is not a causal language model of transformers; see `Proposer.why_not`.
         """
         if not isinstance(self.target, HubModel):
-            raise ModelError(f"'{self.target.info.name}' is no causal language model.")
+            raise ModelError(f"'{self.target.info.name}' is not a causal language model.")
         return self.target.model
 
     @property

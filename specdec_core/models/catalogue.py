@@ -148,6 +148,12 @@ def shipped(name: str) -> Path | None:
     return bundled_folder() / name if name in _SHIPPED else None
 
 
+def present(part: str | None) -> str | None:
+    """The folder of a part that was trained for an entry; None where it does not ship."""
+    folder = shipped(part) if part else None
+    return str(folder) if folder is not None and folder.is_dir() else None
+
+
 _SHIPPED = frozenset(
     part
     for entry in _ENTRIES

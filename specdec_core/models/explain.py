@@ -92,8 +92,8 @@ def _of_weights(name: str, text: str, kind: str) -> str | None:
 def _of_access(name: str, error: Exception, text: str, kind: str) -> str | None:
     if isinstance(error, OSError) or "connect" in text.lower() or kind.endswith(("ConnectError", "Timeout")):
         return (
-            f"'{name}' could not be loaded: it is no folder here, and the hub cannot be reached or has no such files. "
-            "Check the name, and the network if it is a hub id."
+            f"'{name}' could not be loaded: there is no such folder here, and the hub cannot be reached or has no such "
+            "files. Check the name, and the network if it is a hub id."
         )
     return None
 

@@ -110,7 +110,7 @@ def load_models(
     heads = load_heads(
         model,
         {
-            kind: _shipped(getattr(entry, kind, None)) if source is None else resolve(str(source))
+            kind: catalogue.present(getattr(entry, kind, None)) if source is None else resolve(str(source))
             for kind, source in given.items()
         },
     )
@@ -300,14 +300,8 @@ def _draft(given: str | Path | None, usual: str | None, report: Report) -> str |
     if given:
         return locate(str(given), report)
     if usual is None or catalogue.shipped(usual) is not None:
-        return _shipped(usual)
+        return catalogue.present(usual)
     return locate(usual, report)
-
-
-def _shipped(part: str | None) -> str | None:
-    """The folder of a part that was trained for an entry; None where it does not ship."""
-    folder = catalogue.shipped(part) if part else None
-    return str(folder) if folder is not None and folder.is_dir() else None
 
 
 def same_tokenizer(

@@ -50,7 +50,7 @@ def proposer_class(name: str) -> type[Proposer]:
         SettingsError: naming the known proposers.
     """
     if name not in PROPOSERS:
-        raise SettingsError(f"There is no proposer '{name}'; known are: {', '.join(PROPOSERS)}.")
+        raise SettingsError(f"There is no proposer '{name}'. Choose one of: {', '.join(PROPOSERS)}.")
     return PROPOSERS[name]
 
 

@@ -262,7 +262,7 @@ class Proposer(ABC):
                     )
                     return (
                         f"The proposer '{cls.name}' {does}, which is possible with causal language models only, and "
-                        f"'{target}' is none."
+                        f"'{target}' is not one."
                     )
             elif need == "person":
                 if not person:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, get_args
 
+from specdec_core.errors import many
 from specdec_core.tree import TokenTree
 
 from . import odds
@@ -59,7 +60,7 @@ def _round(row: Round, judging: Judging) -> Iterator[str]:
     if tokens[: len(path)] != path or sources[: len(path)] != ["accepted"] * len(path):
         yield f"{where}: the committed tokens do not begin with the accepted ones."
     if len(tokens) - len(path) not in (0, 1) or "accepted" in sources[len(path) :]:
-        yield f"{where}: {len(tokens)} tokens were committed for {len(path)} accepted nodes."
+        yield f"{where}: {many(len(tokens), 'token')} committed for {many(len(path), 'accepted node')}."
     if nodes.coin is not None and nodes.threshold is not None:
         for node, (coin, threshold) in enumerate(zip(nodes.coin, nodes.threshold, strict=True)):
             verdict = nodes.verdict[node]
@@ -139,6 +140,12 @@ def _totals(trace: Trace) -> Iterator[str]:
         yield from _by_depth(trace)
         if len(trace.rounds) != stats.target_passes:
             yield f"The statistics count {stats.target_passes} target passes, the trace has {len(trace.rounds)} rounds."
+    elif (stats.tokens or stats.target_passes) and trace.header.settings.get("record") != "off":
+        yield (
+            f"The trace has no rounds, and its statistics count {many(stats.tokens, 'token')} in "
+            f"{many(stats.target_passes, 'target pass', 'target passes')}; only a record of the text alone ('record' "
+            "is 'off') leaves its rounds out."
+        )
     yield from _ratios(trace)
 
 

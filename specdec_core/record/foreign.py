@@ -15,13 +15,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import from_json, to_json
 
-from specdec_core.errors import TraceError, not_json, sentences
+from specdec_core.errors import MISSING, TraceError, dotted, not_json, sentences
+from specdec_core.options import fields
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
 from .schema import FORMAT, MAX_JSON_BYTES, UNSEEN, UNTOLD, VERSION, Source, Verdict
 from .stats import Tally
-from .trace import Trace, adapter, check_shape
+from .trace import Trace, adapter, check_shape, field_names, other_version
 
 MOST_PROBLEMS = 20  # sentences about one file
 # What a trace has to say, by the part of the schema; all else is filled in. Parts not named here need what they list.
@@ -124,14 +125,15 @@ def _settings(content: dict[str, Any]) -> list[str]:
     settings = content["header"]["settings"]
     if not isinstance(settings, dict):
         return []  # which the schema will name
-    fields = Settings.model_fields
+    known = fields(Settings)
     for name in [name for name, value in settings.items() if value is None]:
-        if name in fields and fields[name].default is not None:
+        if name in known and known[name].default is not None:
             del settings[name]
     try:
         _ours().model_validate_json(to_json(settings))
     except ValidationError as error:
-        return [_placed(("header", "settings", *where), said) for where, said in sentences(error)]
+        found = sentences(error, known, lambda place: _placed(("header", "settings", *place)))
+        return [f"{said}." for _, said in found]
     return []
 
 
@@ -144,9 +146,9 @@ def _lane(content: Any, lane: str) -> Trace:
             if not (problems := trace.audit()):
                 return trace
         except ValidationError as error:
-            found = sentences(error)
-            own = [one for one in found if "field required" not in one[1] or one[0][-1] not in FOLLOWS]
-            problems = [_placed(where, said) for where, said in own or found]
+            found = sentences(error, field_names(), _placed)
+            own = [one for one in found if not one[1].endswith(MISSING) or one[0][-1] not in FOLLOWS]
+            problems = [f"{said}." for _, said in own or found]
         except ValueError as error:
             problems = [str(error)]
     more = len(problems) - MOST_PROBLEMS
@@ -158,10 +160,12 @@ def _kind(content: Any) -> list[str]:
     """What is missing altogether, before anything is worked out."""
     if not isinstance(content, dict):
         return [f"A trace is a JSON object, got {type(content).__name__}."]
-    if content.get("format") != FORMAT:
-        return [f"'format' has to be '{FORMAT}', got {str(content.get('format'))[:60]!r}."]
-    if content.get("version") != VERSION or isinstance(content["version"], bool):
-        return [f"'version' has to be {VERSION}, got {str(content.get('version'))[:20]!r}."]
+    if (given := content.get("format")) != FORMAT:
+        if given is None:
+            return [f"'format' is missing; it has to be '{FORMAT}'."]
+        return [f"'format' has to be '{FORMAT}', got {str(given)[:60]!r}."]
+    if (said := other_version(content)) is not None:
+        return [said]
     problems = [f"'{name}' is missing." for name in REQUIRED["Trace"] if name not in content]
     header = content.get("header")
     if not isinstance(header, dict):
@@ -182,20 +186,20 @@ def _kind(content: Any) -> list[str]:
         problems.append("'rounds' has to be a list.")
     else:
         problems += [
-            f"Round {at}: expected an object." for at, row in enumerate(rounds) if not isinstance(row, dict)
+            f"Round {at} has to be an object." for at, row in enumerate(rounds) if not isinstance(row, dict)
         ]
     return problems
 
 
-def _placed(where: tuple[str | int, ...], said: str) -> str:
-    """A problem with its place as a person would name it: Round 3, nodes.verdict[2]."""
-    _, _, what = said.partition(": ")
-    round_ = f"Round {where[1]}, " if len(where) > 1 and where[0] == "rounds" else ""
-    rest = where[2:] if round_ else where
+def _placed(place: tuple[str | int, ...]) -> str:
+    """A place as a person would name it: In round 3, 'nodes.verdict[2]'."""
+    in_round = len(place) > 1 and place[0] == "rounds"
     name = ""
-    for part in rest:
+    for part in place[2:] if in_round else place:
         name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
-    return f"{round_}{name or 'the round'}: {what}."
+    if not in_round:
+        return f"'{name}'" if name else dotted(place)
+    return f"In round {place[1]}, '{name}'" if name else f"Round {place[1]}"
 
 
 def complete(content: dict[str, Any]) -> list[str]:
@@ -268,23 +272,18 @@ def _round(row: dict[str, Any], at: int, length: int, clock: float) -> float:
     size = len(nodes["token"])
     for name, column in nodes.items():
         if isinstance(column, list) and len(column) != size:
-            raise ForeignError([f"Round {at}, nodes.{name}: has {len(column)} entries for {size} nodes."])
+            raise ForeignError([f"In round {at}, 'nodes.{name}' has {len(column)} entries for {size} nodes."])
     parents = nodes.setdefault("parent", list(range(-1, size - 1)))
     for node, parent in enumerate(parents):
         if isinstance(parent, int) and not -1 <= parent < node:
-            raise ForeignError(
-                [
-                    f"Round {at}, nodes.parent[{node}]: has to be −1 or the number of an earlier node, got {parent}."
-                ]
-            )
+            where = f"In round {at}, 'nodes.parent[{node}]'"
+            raise ForeignError([f"{where} has to be −1 or the number of an earlier node, got {parent}."])
     if "depth" not in nodes:
         nodes["depth"] = TokenTree([0] * size, parents).depths
     if "verdict" not in nodes:
         if parents != list(range(-1, size - 1)):
             raise ForeignError(
-                [
-                    f"Round {at}, nodes.verdict: expected one for each node; they can be worked out for a chain only."
-                ]
+                [f"In round {at}, 'nodes.verdict' is missing; it can be worked out for a chain only."]
             )
         nodes["verdict"] = judged(nodes["token"], committed["token"])[0]
     if "source" not in committed:

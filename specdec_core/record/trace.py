@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
@@ -136,7 +136,7 @@ class Trace:
         try:
             trace = adapter().validate_json(data, strict=True)
         except ValidationError as error:
-            said = f"This is not a valid trace: {sentence(error)}"
+            said = f"This is not a valid trace: {sentence(error, field_names())}"
             if any(problem["type"] == "missing" for problem in error.errors(include_url=False)):
                 said += " If another program wrote it, 'specdec_core import FILE --output WHOLE' completes it first."
             raise TraceError(said) from None
@@ -158,21 +158,31 @@ def as_trace(given: object) -> Trace:
 @cache
 def adapter() -> TypeAdapter[Trace]:
     """Reads and writes traces; unknown fields are mistakes."""
-    for kind in (
-        ModelInfo,
-        Race,
-        Header,
-        Nodes,
-        Candidates,
-        Position,
-        Committed,
-        Round,
-        Stats,
-        Output,
-        Trace,
-    ):
+    for kind in _parts():
         setattr(kind, "__pydantic_config__", ConfigDict(extra="forbid"))  # noqa: B010 (mypy knows no such field)
     return TypeAdapter(Trace)
+
+
+def _parts() -> tuple[type, ...]:
+    return ModelInfo, Race, Header, Nodes, Candidates, Position, Committed, Round, Stats, Output, Trace
+
+
+def field_names() -> dict[str, None]:
+    """The fields of all parts of a trace, to suggest for a misspelt one."""
+    return dict.fromkeys(field.name for kind in _parts() for field in fields(kind))
+
+
+def other_version(content: dict[str, Any]) -> str | None:
+    """Why a trace cannot be read for its version, as a sentence; None if it can."""
+    given, expected = content.get("version"), f"The trace's 'version' has to be the number {VERSION}"
+    if given is None:
+        return "The trace's 'version' is missing."
+    if isinstance(given, str):
+        return f"{expected}, got the text '{given[:20]}'."
+    if type(given) is int and given > VERSION:
+        return f"This trace has version {given}; this program reads version {VERSION}. Update the program."
+    right = given == VERSION and not isinstance(given, bool)
+    return None if right else f"{expected}, got {str(given)[:20]}."
 
 
 def _names_a_file(text: str) -> bool:
@@ -195,9 +205,8 @@ def _check_kind(data: bytes) -> None:
             + (f" but '{given}', {what} without any rounds" if what else "")
             + "; take the file of Race (JSON), from an open run's Download in the Library, or that of race --json."
         )
-    if content.get("version") != VERSION or isinstance(content["version"], bool):
-        given = str(content.get("version"))[:20]
-        raise TraceError(f"This trace has version {given}; this program reads version {VERSION}.")
+    if (said := other_version(content)) is not None:
+        raise TraceError(said)
     texts = content.get("texts")
     if not isinstance(texts, dict) or not all(
         key == str(UNTOLD) or (key.isascii() and key.isdecimal() and len(key) <= 8) for key in texts

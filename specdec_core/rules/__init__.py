@@ -37,7 +37,7 @@ def rule_class(name: str) -> type[Rule]:
         SettingsError: naming the known rules.
     """
     if name not in RULES:
-        raise SettingsError(f"There is no rule '{name}'; known are: {', '.join(RULES)}.")
+        raise SettingsError(f"There is no rule '{name}'. Choose one of: {', '.join(RULES)}.")
     return RULES[name]
 
 

@@ -135,7 +135,7 @@ def shipped(
     for name in wanted:
         if name not in known:
             raise PromptError(
-                f"There is no family of prompts '{name[:MAX_NAME]}'; there are: {', '.join(known)}."
+                f"There is no family of prompts '{name[:MAX_NAME]}'. Choose one of: {', '.join(known)}."
             )
     return [
         Case(name, preset.name, preset.text, chat=known[name].audience == "chat")

@@ -79,7 +79,7 @@ def _read(path: Path, lines: list[bytes], header: dict[str, Any], cases: Sequenc
     for name in SAME:
         if kept.get(name) != current[name]:
             raise SpecdecError(
-                f"'{path}' holds a sweep with other {_WORDS.get(name, name)}, and figures of both do not mix. Repeat "
+                f"'{path}' holds a sweep with other {_WORDS.get(name, name)}, so this one cannot go on in it. Repeat "
                 "that sweep's command to continue it, or choose another file."
             )
     prompts = {(case.family, case.name): fingerprint(case.asked) for case in cases}
@@ -109,7 +109,7 @@ _WORDS = {
 
 
 def _no_store(path: Path) -> SpecdecError:
-    return SpecdecError(f"'{path}' is no file of a sweep, and is left as it is. Choose another file.")
+    return SpecdecError(f"'{path}' is not a sweep's file, and was not changed. Choose another file.")
 
 
 def _line(row: Measured) -> str:

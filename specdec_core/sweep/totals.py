@@ -8,6 +8,7 @@ from dataclasses import asdict, fields
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+from specdec_core.errors import many
 from specdec_core.record.repeats import LOOP
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def looping(lines: Iterable[Mapping[Any, Any]]) -> str:
     if not loops:
         return ""
     return (
-        f"{loops} of {texts} texts of the guessing lanes {'is a loop' if loops == 1 else 'are loops'} "
+        f"{loops} of {many(texts, 'text')} of the guessing lanes {'is a loop' if loops == 1 else 'are loops'} "
         f"(at least {LOOP:.0%} of the tokens repeat earlier text), which flatters every proposer."
     )
 

@@ -108,8 +108,8 @@ def at_line_after(piece: str) -> int:
 
 
 MISTAKES = (
-    ("title: A race\n", "", 1, "field required"),
-    ("gallery: false", "gallery: 20", "gallery", "valid boolean"),
+    ("title: A race\n", "", 1, "is missing"),
+    ("gallery: false", "gallery: 20", "gallery", "true or false"),
     ("misconceptions: [M4]", "misconceptions: [M13]", "misconceptions", "M13"),
     ("gallery: false", "gallery: false\ngalery: 3", 4, "galery"),
     ("gallery: false", "gallery: : 2", "gallery", "quote a text"),

@@ -325,12 +325,12 @@ def test_a_claim_in_order_has_its_verdict_and_its_chart_worked_out(folder: Path)
 @pytest.mark.parametrize(
     ("piece", "instead", "line", "words"),
     [
-        ("claim: Two is more than one.\n", "", 1, "field required"),
-        ("https://example.org/a", "javascript:alert(1)", 4, "string should match"),
+        ("claim: Two is more than one.\n", "", 1, "is missing"),
+        ("https://example.org/a", "javascript:alert(1)", 4, "has to match"),
         ("two > 1", "two >= 1 and", 7, "is not an expression"),
         ("two > 1", "two > 3", 7, "Exactly one verdict has to hold; now it is: none"),
         ("conditional: two == 1", "conditional: two == 2", 7, "now it is: true and conditional"),
-        ('conditional: two == 1, "false"', '"false"', 7, "field required"),
+        ('conditional: two == 1, "false"', '"false"', 7, "is missing"),
         ("two: 2 * one", "two: 2 * won", 6, "won"),
         ("kind: bars", "kind: pies", 8, "'bars' or 'lines'"),
         ('series: {size: "[one, two]"}', 'series: {size: "[one]"}', 8, "list of 2 numbers"),

@@ -113,7 +113,7 @@ BROKEN: dict[str, tuple[Callable[[Trace], bytes], str]] = {
     ),
     "a strange field": (
         lambda trace: changed(trace, lambda content: content.update(script="alert(1)")),
-        "not a valid trace: script",
+        "not a valid trace: 'script' is not a known field",
     ),
     "deep": (lambda trace: b"[" * 100_000, "This is not a trace"),
     "a million nodes": (lambda trace: changed(trace, many_nodes), "a trace of up to 12 MB is taken"),

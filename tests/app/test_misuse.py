@@ -428,7 +428,8 @@ def test_quotes_stay_quotes_in_charts(race_traces: list[Trace]) -> None:
 
 def test_a_record_without_rounds_cannot_claim_any_ratio(race_traces: list[Trace]) -> None:
     trace = race_traces[1]
-    bare = replace(trace, rounds=[])
+    header = replace(trace.header, settings=trace.header.settings | {"record": "off"})
+    bare = replace(trace, header=header, rounds=[])
     assert bare.audit() == []
     assert replace(bare, stats=replace(bare.stats, acceptance_rate=None)).audit() == []  # a tree, perhaps
     for lie in ({"tokens_per_pass": 1e308}, {"acceptance_rate": 0.999}, {"tokens_per_second": 1e9}):

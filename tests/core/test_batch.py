@@ -116,5 +116,5 @@ def test_a_damaged_file_of_measurements_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"batches\.json is missing"):
         batches.read(path)
     path.write_text(batches.read().model_dump_json().replace('"version":1', '"version":2'), encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"batches\.json is not a file of measured batches: version"):
+    with pytest.raises(SettingsError, match=r"batches\.json is not a file of measured batches: 'version'"):
         batches.read(path)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 import specdec_core as sd
 from specdec_core.cli import commands as cli
+from specdec_core.cli import common as cli_common
 from specdec_core.cli import fit as cli_fit
 from specdec_core.cli import profile as cli_profile
 from specdec_core.cli import records as cli_records
@@ -114,7 +115,7 @@ def test_texts_are_read_as_the_option_declares(name: str, text: str, value: obje
         ("paths", '["a"]', "a list"),
         ("paths", "[true]", "a list"),
         ("paths", "[" * 3_999, "a list"),
-        ("nothing", "1", "it knows: steps, share"),
+        ("nothing", "1", "its options are: steps, share"),
     ],
 )
 def test_what_is_no_value_is_one_sentence(name: str, text: str, wanted: str) -> None:
@@ -148,7 +149,7 @@ def test_penalties_are_given_and_what_the_model_asks_for_is_said(run: Any, famil
         chosen = trace["header"]["settings"]
         assert [chosen[name] for name in OFF] == [1.3, 3, 0.1]
     refused = run("decode", PROMPT, "--repetition-penalty", "0")
-    assert refused.exit_code == 2 and "repetition_penalty" in refused.stderr
+    assert refused.exit_code == 2 and "--repetition-penalty has to be" in refused.stderr
     family.generation = Generation(requests={"repetition_penalty": 1.2}, not_done=("suppress_tokens",))
     try:
         said = flat(run("decode", PROMPT, "-n", "4").stderr)
@@ -272,7 +273,7 @@ def test_ids_of_models_are_never_cut(run: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("decode", "x", "-p", "magic"), "There is no proposer 'magic'"),
+        (("decode", "x", "-p", "magic"), "There is no proposer 'magic'. Choose one of: none, "),
         (("decode", "x", "-o", "max_ngram=2"), "'draft-model' has no option 'max_ngram'"),
         (("decode", "x", "-o", "max_ngram"), "An option is written as name=value, got 'max_ngram'"),
         (
@@ -284,7 +285,7 @@ def test_ids_of_models_are_never_cut(run: Any) -> None:
         (("decode", "x", "--length-option", "a=1"), "The length policy 'fixed' has no option 'a'"),
         (
             ("race", "x", "-p", "draft-model:colour=1"),
-            "The lane 'draft-model:colour=1' has no 'colour'; there are: draft",
+            "The lane 'draft-model:colour=1' has no 'colour'. Choose one of: draft",
         ),
         *(
             (
@@ -299,7 +300,20 @@ def test_ids_of_models_are_never_cut(run: Any) -> None:
             )
         ),
         (("race", "x", "-o", "colour=1"), "No proposer of this race has an option 'colour'"),
-        (("race", "x", "-p", "none", "-n", "0"), "max_new_tokens"),
+        (("race", "x", "-p", "branching:width"), "no value for 'width'; write it as branching,width=VALUE."),
+        (
+            ("race", "x", "-p", "none", "-n", "0"),
+            "--max-new-tokens has to be a whole number from 1 to 4096, got 0.",
+        ),
+        (("decode", "x", "--memory-budget-mb", "-1"), "--memory-budget-mb has to be a number from 0"),
+        (
+            ("decode", "x", "-p", "mtp", "--model", catalogue.CHAT),
+            "none ship for 'smollm2-135m-instruct'. Name some",
+        ),
+        (
+            ("race", "x", "-p", "eagle", "--model", "some/model"),
+            "none ship for 'some/model'. Name some with --eagle",
+        ),
         (("decode", "x", "-p", "prompt-lookup", "--overlap"), "cannot draft while the target verifies"),
     ],
 )
@@ -324,7 +338,7 @@ def test_a_refusal_is_one_sentence_before_any_model_is_loaded(
         ("record-transformers x --lookup 2 -n 0", "max_new_tokens"),
         ("memory {here}", "holds no model: neither a config.json nor a GGUF file"),
         ("memory {empty}", "The model's name is empty"),
-        ("memory {here}/nope", "There is no folder 'nope'. Check the path, or give a hub id."),
+        ("memory {here}/nope", "There is no file or folder '/"),
         ("memory bundled --progress x", "There is no progress 'x'"),
         ("models --prepare nope", "There is no model 'nope'"),
         ("models --prepare {here}", "holds no model"),
@@ -334,7 +348,7 @@ def test_a_refusal_is_one_sentence_before_any_model_is_loaded(
         ("sweep --csv {here}", "The table of cells could not be written"),
         ("sweep --json {here}", "The sweep's results could not be written"),
         ("sweep --out {here}", "The sweep's measurements could not be written"),
-        ("sweep --out {file}", "is no file of a sweep"),
+        ("sweep --out {file}", "is not a sweep's file"),
         ("fit --prompts {here}/none.txt --out {here}/fit", "No such file or directory. Check the path."),
         ("fit --prompts {file} --out {file}/fit", "is a file. Choose another folder."),
         ("import --schema -o {here}", "The schema could not be written"),
@@ -354,6 +368,24 @@ def test_what_cannot_be_done_is_refused_before_any_model_is_loaded(
     said = flat(result.stderr)
     assert result.exit_code == 2 and said.startswith("error: ") and sentence in said
     assert run.given == [] and not [*here.iterdir()] and file.read_text() == "not a sweep\n"
+
+
+def test_a_path_to_nothing_is_shown_whole(tmp_path: Path) -> None:
+    """Catches: “There is no folder 'nope'” to someone who typed a long path with a mistake in its middle."""
+    for more in ({}, {"eagle3": str(tmp_path / "nope")}):
+        with pytest.raises(sd.ModelError, match=f"There is no file or folder '{tmp_path}/nope'"):
+            cli_common.load(None if more else f"{tmp_path}/nope", None, **more)
+
+
+def test_what_a_decode_does_not_use_or_have_is_said(run: Any) -> None:
+    """Catches: junk after an empty prompt, and a γ that has no effect, without a word; a note where all is used."""
+    said = flat(run("decode", "", "-p", "eagle3", "-g", "1", "-n", "2").stderr)
+    assert "note: the prompt is empty, so the text begins from the model's start token alone." in said
+    assert "note: γ changes nothing here: the proposer 'eagle3' does not use it;" in said
+    assert "is set by its options: depth, nodes, top_k." in said
+    usual = run("race", PROMPT, "-p", "prompt-lookup", "-g", "1", "-n", "2").stderr
+    assert "prompt is empty" not in usual and "γ changes nothing" not in usual
+    assert "note" not in run("decode", "", "-p", "eagle3", "-g", "1", "-n", "2", "--json", "-").stderr
 
 
 def test_the_schema_is_written_to_a_file(run: Any, tmp_path: Path) -> None:
@@ -504,4 +536,4 @@ def test_a_text_that_repeats_is_said_beside_the_figures(run: Any, monkeypatch: p
         "1",
     )
     assert "1 of 1 loop" in flat(swept.stdout)
-    assert "1 of 1 texts of the guessing lanes is a loop (at least 20% of the tokens" in flat(swept.stderr)
+    assert "1 of 1 text of the guessing lanes is a loop (at least 20% of the tokens" in flat(swept.stderr)

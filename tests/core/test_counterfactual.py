@@ -320,7 +320,7 @@ def test_of_two_tokens_that_tie_one_is_the_greedy_one() -> None:
         ("tokens", "block", "record='full'"),
         ("off", "block", "record='full'"),
         ("full", "exact-match", "temperature"),
-        ("full", "blcok", "known are"),
+        ("full", "blcok", "Choose one of"),
     ],
 )
 def test_what_cannot_be_judged_again_is_refused(record: str, rule: str, fragment: str) -> None:

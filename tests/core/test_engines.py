@@ -109,11 +109,16 @@ def test_counters_of_a_log_and_of_metrics_are_read_as_far_as_they_are_certain() 
         (METRICS.format("vllm", 90, 200, 120, 80, 41), "by position"),
         (METRICS.format("vllm", 90, 200, 120, 80, 40).replace('position="0"', 'position="2"'), "cut off"),
         (VLLM_LINE.format("3.42", 676, 837, "0.921")[:190], "lack their counts"),
-        (METRICS.format("vllm", 90, 200, 120, 80, 40) + METRICS.format("llamacpp", 9, 200, 120, 80, 40), "two engines"),
+        (METRICS.format("vllm", 9, 20, 0, 0, 0) + METRICS.format("llamacpp", 9, 20, 0, 0, 0), "of vLLM and llama.cpp"),
+        (VLLM_LINE.format("3.42", 676, 837, "0.921, 0.828, 0.674") + LLAMA_LINE, "counts of vLLM and llama.cpp"),
+        (METRICS.format("vllm", -90, 200, 120, 80, 40), "'num_drafts' is negative, -90"),
+        (VLLM_LINE.format("3.42", -676, 837, "0.921, 0.828, 0.674"), "'accepted guesses' is negative, -676"),
+        (LLAMA_LINE.replace("  167", " -167"), "'accepted guesses' is negative, -167"),
+        (SGLANG_LINE.format("-2.40", "0.84"), "'accept length' is negative, -2.4"),
     ],
 )  # fmt: skip
 def test_counters_that_contradict_each_other_are_refused(text: str, said: str) -> None:
-    """Catches: a table of a file that is cut off or altered."""
+    """Catches: a table of a file that is cut off or altered, and one of the first engine of two."""
     with pytest.raises(sd.TraceError, match=said):
         logs.read(text)
 
@@ -158,12 +163,19 @@ def test_the_counts_in_answers_are_summed() -> None:
 
 
 def test_a_detailed_answer_becomes_a_trace_whose_untold_guesses_stay_untold(tmp_path: Path) -> None:
-    """Catches: an invented token, probability or time; a guess in the wrong round, an end counted as accepted."""
+    """Catches: an invented token, probability or time; a guess in the wrong round, an end counted as accepted,
+    numbers that contradict the server's without a word, a refusal that does not name the file."""
     file, trace, page, counts = (tmp_path / name for name in ("a.json", "t.json", "p.html", "c.json"))
     file.write_text(json.dumps(vllm()))
     run = CliRunner().invoke
     done = run(cli.app, ["import", str(file), "--proposer", "eagle", "-o", str(trace), "--page", str(page)])
     assert done.exit_code == 0 and "the tokens of some guesses" in done.output.replace("\n", " "), done.output
+    said = done.output.replace("\n", " ")
+    assert (
+        "4 rounds, 7 tokens; 4 of 6 judged" in said
+        and "The first round is the pass that read the prompt" in said
+    )
+    assert "The table also counts 1 accepted guess beyond the end of the text." in said
     found = sd.Trace.from_json(trace.read_bytes())
     assert found.token_ids == [1, 2, 3, 4, 5, 6, 7] and found.text == " a b c d e f g" and found.audit() == []
     assert [row.nodes.token for row in found.rounds] == [[], [2, 3, -1], [-1, -1], [6, 7, -1]]
@@ -180,8 +192,13 @@ def test_a_detailed_answer_becomes_a_trace_whose_untold_guesses_stay_untold(tmp_
     assert alone.exit_code == 2 and "nothing to play" in alone.output.replace("\n", " ")
     warm = run(cli.app, ["import", str(file), "--proposer", "eagle", "-t", "1"])
     assert warm.exit_code == 2 and "--rule" in warm.output
-    file.write_text(json.dumps(vllm())[:-9])
-    assert "not complete JSON" in run(cli.app, ["import", str(file)]).output.replace("\n", " ")
+    for text, wrong in (
+        (json.dumps(vllm())[:-9], "not complete JSON"), ("[]", "holds an empty list"), ("hello", "neither a trace"),
+    ):  # fmt: skip
+        file.write_text(text)
+        refused = run(cli.app, ["import", str(file)])
+        assert refused.exit_code == 2 and wrong in refused.output.replace("\n", " ")
+        assert "a.json' cannot be imported: " in refused.output.replace("\n", "")
     with pytest.raises(foreign.ForeignError, match="do not begin with the accepted"):
         foreign.read(_claiming_an_untold_guess(found))
 

@@ -69,29 +69,34 @@ def broken(change: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("t['version'] = 2", "'version' has to be 1, got '2'."),
+        ("t['version'] = 9", "This trace has version 9; this program reads version 1. Update the program."),
+        ("t['version'] = '1'", "'version' has to be the number 1, got the text '1'."),
+        ("t['version'] = True", "'version' has to be the number 1, got True."),
+        ("del t['version']", "'version' is missing."),
+        ("del t['format']", "'format' is missing; it has to be 'specdec-trace'."),
         ("del header['prompt_ids']", "'header.prompt_ids' is missing."),
         ("del header['settings']['rule']", "'header.settings.rule' is missing; the player explains a round by it."),
-        ("rounds[1] = 3", "Round 1: expected an object."),
-        ("del rounds[1]['committed']", "Round 1, committed: "),
-        ("rounds[0]['nodes']['token'][1] = 'x'", "Round 0, nodes.token[1]: input should be a valid integer, got 'x'."),
-        ("rounds[0]['nodes']['verdict'] = ['accepted', 'sure', 'rejected']", "Round 0, nodes.verdict[1]: "),
-        ("rounds[0]['nodes']['verdict'] = ['accepted']", "Round 0, nodes.verdict: has 1 entries for 3 nodes."),
-        ("rounds[0]['nodes']['p'] = [0.5, 1.5, None]", "Round 0, nodes.p[1]: "),
-        ("rounds[0]['nodes']['parent'] = [-1, -1, 0]", "Round 0, nodes.verdict: "),
-        ("rounds[0]['nodes']['parent'] = [-1, 3, 0]", "Round 0, nodes.parent[1]: has to be −1 or"),
-        ("rounds[0]['draft_ms'] = 3", "Round 0, draft_ms: "),
+        ("rounds[1] = 3", "Round 1 has to be an object."),
+        ("del rounds[1]['committed']", "In round 1, 'committed' is missing."),
+        ("rounds[0]['nodes']['token'][1] = 'x'", "In round 0, 'nodes.token[1]' has to be a whole number, got 'x'."),
+        ("rounds[0]['nodes']['verdict'] = ['accepted', 'sure', 'rejected']", "'nodes.verdict[1]' has to be "),
+        ("rounds[0]['nodes']['verdict'] = ['accepted']", "In round 0, 'nodes.verdict' has 1 entries for 3 nodes."),
+        ("rounds[0]['nodes']['p'] = [0.5, 1.5, None]", "In round 0, 'nodes.p[1]' has to be at most 1.00001, got 1.5."),
+        ("rounds[0]['nodes']['parent'] = [-1, -1, 0]", "In round 0, 'nodes.verdict' is missing; it can be worked out"),
+        ("rounds[0]['nodes']['parent'] = [-1, 3, 0]", "In round 0, 'nodes.parent[1]' has to be −1 or"),
+        ("rounds[0]['drafts_s'] = 3", "In round 0, 'drafts_s' is not a known field (did you mean 'draft_s'?)."),
+        ("rounds[0]['colour'] = 3", "In round 0, 'colour' is not a known field."),
         (
             "rounds[0]['nodes']['verdict'] = ['accepted', 'rejected', 'unreached']",
-            "Round 0: 3 tokens were committed for 1 accepted nodes.",
+            "Round 0: 3 tokens committed for 1 accepted node.",
         ),
-        ("rounds[2]['start_s'] = -1.0", "Round 2, start_s: "),
-        ("t['end'] = 'done'", "end: "),
-        ("header['settings']['temperature'] = 'cold'", "header.settings.temperature: a number is expected"),
-        ("header['settings']['temperature'] = -3", "header.settings.temperature: "),
+        ("rounds[2]['start_s'] = -1.0", "In round 2, 'start_s' has to be at least 0, got -1.0."),
+        ("t['end'] = 'done'", "'end' has to be 'length', 'eos', 'stop' or 'cancelled', got 'done'."),
+        ("header['settings']['temperature'] = 'cold'", "'header.settings.temperature': a number is expected"),
+        ("header['settings']['temperature'] = -3", "'header.settings.temperature' has to be "),
         ("header['settings']['temperature'] = None", "'header.settings.temperature' is missing"),
-        ("header['settings']['draft_length'] = 'many'", "header.settings.draft_length: "),
-        ("header['settings']['seed'] = '1'", "header.settings.seed: "),
+        ("header['settings']['draft_length'] = 'many'", "'header.settings.draft_length': a number is expected"),
+        ("header['settings']['seed'] = '1'", "'header.settings.seed': "),
     ],
 )  # fmt: skip
 def test_a_mistake_is_explained(change: str, said: str, tmp_path: Path) -> None:
@@ -101,20 +106,48 @@ def test_a_mistake_is_explained(change: str, said: str, tmp_path: Path) -> None:
     assert any(said in problem for problem in caught.value.problems), caught.value.problems
 
 
+def test_a_record_without_its_rounds_is_refused() -> None:
+    """Catches: tokens that no round committed, taken for a whole record; and refusals of the two records that have no
+    rounds: of the text alone, and of a decode that was cancelled before its first round."""
+    whole = json.loads(foreign.read(json.dumps(least()).encode())[0].to_json())
+    hollow = whole | {"rounds": []}
+    with pytest.raises(
+        foreign.ForeignError, match="The trace has no rounds, and its statistics count"
+    ) as caught:
+        foreign.read(json.dumps(hollow).encode())
+    assert sd.Trace.from_json(json.dumps(hollow)).audit() == caught.value.problems
+    alone = hollow | {
+        "header": whole["header"] | {"settings": whole["header"]["settings"] | {"record": "off"}}
+    }
+    cancelled = least() | {"rounds": [], "end": "cancelled"}
+    for kept in (alone, cancelled):
+        assert foreign.read(json.dumps(kept).encode())[0].rounds == []
+
+
 def test_one_mistake_is_one_sentence_of_what_the_file_holds() -> None:
     """Catches: what was filled in shown as the file's, what follows from a mistake listed beside it."""
-    misspelt = "Round 1, comitted: unexpected keyword argument, got {'token': [4]}."
+    misspelt = "In round 1, 'comitted' is not a known field (did you mean 'committed'?)."
     for change, expected in (
         (
             "rounds[1]['comitted'] = rounds[1].pop('committed')",
-            ["Round 1, committed: field required.", misspelt],
+            ["In round 1, 'committed' is missing.", misspelt],
         ),
-        ("t['texts']['1'] = 5", ["texts.1: input should be a valid string, got 5."]),
-        ("t['output'] = {'texts': [5]}", ["output.texts[0]: input should be a valid string, got 5."]),
+        ("t['texts']['1'] = 5", ["'texts.1' has to be a text, got 5."]),
+        ("t['output'] = {'texts': [5]}", ["'output.texts[0]' has to be a text, got 5."]),
     ):
         with pytest.raises(foreign.ForeignError) as caught:
             foreign.read(json.dumps(broken(change)).encode())
         assert caught.value.problems == expected
+
+
+def test_one_of_a_thing_is_not_many(tmp_path: Path) -> None:
+    """Catches: "1 rounds, 3 tokens; 1 of 1 judged guesses accepted"."""
+    file = tmp_path / "one.json"
+    content = least() | {"end": "cancelled"}
+    content["rounds"] = [{"nodes": {"token": [1]}, "committed": {"token": [1, 2]}}]
+    file.write_text(json.dumps(content))
+    done = CliRunner().invoke(cli.app, ["import", str(file)])
+    assert "1 round, 2 tokens; 1 of 1 judged guess accepted" in done.output, done.output
 
 
 def test_what_import_and_export_cannot_use_is_refused(tmp_path: Path) -> None:
@@ -156,7 +189,7 @@ def test_settings_of_an_engine_s_own_are_kept_and_named(tmp_path: Path) -> None:
     content["header"]["settings"] |= {"tempreature": 1, "top_k": None, "min_p": None, "stop": ["⟨8⟩"]}
     file.write_text(json.dumps(content))
     done = CliRunner().invoke(cli.app, ["import", str(file)])
-    assert done.exit_code == 0 and "none of the lab's, kept as they are: tempreature" in done.output
+    assert done.exit_code == 0 and "the lab does not know, kept as they are: tempreature" in done.output
     (trace,) = foreign.read(file.read_bytes())
     assert trace.header.settings == {
         "proposer": "draft-model", "rule": "exact-match", "temperature": 0, "tempreature": 1, "min_p": None,
@@ -184,4 +217,4 @@ def test_the_command_checks_completes_and_draws(tmp_path: Path) -> None:
     assert "0 parameters" not in html and "seed" not in html.split("</header>")[0]
     theirs.write_text(json.dumps(broken("t['end'] = 'done'")))
     failed = CliRunner().invoke(cli.app, ["import", str(theirs)])
-    assert failed.exit_code == 2 and "end: " in failed.output
+    assert failed.exit_code == 2 and "'end' has to be 'length', " in failed.output

@@ -120,7 +120,7 @@ def test_a_q_that_nothing_can_be_drawn_from_is_refused(
 def test_its_options_are_validated_from_its_own_file(echo: str) -> None:
     """Catches: options that only the built-in proposers have."""
     models = scripted(wavering(4, seed=1))
-    for options, words in (({"back": 9}, "back"), ({"forth": 1}, "no option 'forth'; it knows: back")):
+    for options, words in (({"back": 9}, "back"), ({"forth": 1}, "no option 'forth'; its options are: back")):
         with pytest.raises(sd.SettingsError, match=words):
             sd.decode(models, [0], sd.Settings(proposer=echo, options=options))
 

@@ -229,7 +229,7 @@ def test_their_traces_are_sound(
         ("confidence", {"threshold": -0.1}, "threshold"),
         ("confidence", {"reading": "median"}, "reading"),
         ("ensemble", {"weight": 0.0}, "weight"),
-        ("ensemble", {"share": 0.5}, "has no option 'share'; it knows: weight"),
+        ("ensemble", {"share": 0.5}, "has no option 'share'; its options are: weight"),
         ("block", {"weight": 0.5}, "has no option 'weight'"),
     ],
 )

@@ -114,6 +114,26 @@ def test_a_bad_value_is_refused(values: dict[str, object]) -> None:
     assert "pydantic" not in str(caught.value) and "tuple" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"draft_length": 0}, "'draft_length' has to be a whole number from 1 to 64, got 0."),
+        ({"top_p": "x"}, "'top_p': a number is expected, got 'x'."),
+        ({"record": "all"}, "'record' has to be one of full, tokens, off, got 'all'."),
+        ({"proposr": "x"}, "'proposr' is not a known field (did you mean 'proposer'?)."),
+        ({"colour": 1}, "'colour' is not a known field."),
+        ({"proposer": "x" * 65}, "'proposer' may have at most 64 characters, got "),
+        ({"stop": [""]}, "'stop.0' needs at least 1 character, got ''."),
+        ({"rule": None}, "'rule' has to be a text, got None."),
+    ],
+)
+def test_a_refusal_says_what_would_be_taken(values: dict[str, object], said: str) -> None:
+    """Catches: pydantic's own words, a bound without the other one, a misspelt name without the one that is meant."""
+    with pytest.raises(sd.SettingsError) as caught:
+        sd.Settings(**values)
+    assert str(caught.value).startswith(said)
+
+
 @pytest.mark.parametrize("values", UNSERVED, ids=lambda values: str(values)[:60])
 def test_what_no_proposer_or_rule_can_serve_is_refused(values: dict[str, object]) -> None:
     """Refused when the stream is asked for, not at its first event."""

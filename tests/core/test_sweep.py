@@ -167,7 +167,7 @@ def test_a_store_of_another_sweep_is_refused_and_left_alone(models: sd.Models, t
     refused("a sweep with other models", other=replace(models, draft=models.target))
     content = b"my notes, not to be lost"
     path.write_bytes(content)
-    refused("is no file of a sweep, and is left as it is")
+    refused("is not a sweep's file, and was not changed")
     content = b'{"format": "specdec-sweep", "version": 2}\n'
     path.write_bytes(content)
     refused("of another version")
@@ -433,7 +433,7 @@ def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(
     ("arguments", "sentence"),
     [
         (("--lane", "magic"), "There is no proposer 'magic'"),
-        (("--lane", "draft-model,colour=1"), "has no 'colour'; there are: draft, draft_length"),
+        (("--lane", "draft-model,colour=1"), "has no 'colour'. Choose one of: draft, draft_length"),
         (("--lane", "draft-model,draft_length=x"), "draft_length"),
         (("--families", "prose"), "no family of prompts 'prose'"),
         (("--prompts", "/nowhere/x.jsonl"), "could not be read"),

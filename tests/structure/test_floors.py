@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE = """
     errors lazy_torch randomness
     chat
-    tree options theory settings
+    tree options theory
+    settings
     sampling penalties
     record
     runtime
