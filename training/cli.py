@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from training.chat_cli import app as chat_app
+from training.heads_cli import Decay, LossTemperature, remembering
 from training.heads_cli import app as heads_app
-from training.heads_cli import remembering
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Train the models of Specdec Lab.")
 app.add_typer(chat_app, name="chat")
@@ -268,6 +268,8 @@ def eagle(
     context: Annotated[int, typer.Option(help="Tokens per row.")] = 512,
     seed: int = 0,
     rate: Annotated[float, typer.Option(help="Peak rate of the matrices (Muon).")] = 0.02,
+    decay_share: Decay = 0.3,
+    temperature: LossTemperature = 1.0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     focus: Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")] = False,
 ) -> None:
@@ -281,7 +283,10 @@ def eagle(
     from training.pretrain import pick_device
 
     rates = Rates(rate, 0.002)
-    plan = Plan(minutes, tokens, context, batch, seed, 50, focus=focus, rates=rates, evaluate_every=200)
+    plan = Plan(
+        minutes, tokens, context, batch, seed, 50, decay_share,
+        focus=focus, rates=rates, evaluate_every=200,
+    )  # fmt: skip
     target = open_target(model, pick_device(device))
     batches, heldout = rows_for(model, text, runs / "data", plan)
     trained = eagle_from(target, start) if start else new_eagle(target, seed)
@@ -294,6 +299,7 @@ def eagle(
         plan,
         classification=classification,
         earlier=counters(start) if start else None,
+        temperature=temperature,
     )
     folder = out or runs / name / "export"
     export_heads(folder, trained, target, state)

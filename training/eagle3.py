@@ -18,7 +18,7 @@ from torch import Tensor
 
 from specdec_core.models.heads import Eagle3Head, eagle3
 from training.card import table
-from training.frozen import Frozen
+from training.frozen import Frozen, cross_entropy
 from training.heads import RANKS, Objective, Pair, layer_shape, made_by, same_run
 from training.loop import Plan, Source, steps
 from training.optimisers import is_matrix
@@ -157,23 +157,20 @@ def _layer(
     return head.midlayer.finish(onto, mixed), keys
 
 
-def loss(head: Eagle3Head, target: Frozen, count: int, share: float) -> Objective:
+def loss(head: Eagle3Head, target: Frozen, count: int, share: float, temperature: float = 1.0) -> Objective:
     """Maps ids int64 (b, t + 1) to the steps' cross-entropies in nats per token and their states' distances from the
     target's (smooth L1), float32 (2 · count,).
 
     A label is the target's distribution over its whole vocabulary, so a place whose token the head cannot guess counts
     as little as the rest of its distribution.
     """
-    ids_of = head.vocabulary
 
     def losses(ids: Tensor) -> Tensor:
         with target.autocast():
             found = rehearsed(head, target, ids[:, :-1], count, share, seed=int(ids.sum()))
         tokens, distances = [], []
         for (state, true), (guess, said) in found:
-            label = said.float().softmax(-1).flatten(0, 1)
-            label = label if ids_of is None else label[:, ids_of]
-            tokens.append(F.cross_entropy(guess.float().flatten(0, 1), label))
+            tokens.append(cross_entropy(guess, said, temperature, head.vocabulary))
             distances.append(F.smooth_l1_loss(state.float(), true.float()))
         return torch.stack(tokens + distances)
 
@@ -208,22 +205,25 @@ def train(
     count: int = 4,
     share: float = 0.5,
     earlier: dict[str, Any] | None = None,
+    temperature: float = 1.0,
 ) -> dict[str, Any]:
     """Train a head, or resume the run; it then holds its measured accuracy. Returns the counters.
 
     `count` steps are rehearsed, those after the first from a `share` of the places. A head that was trained before,
-    with the counters `earlier`, is no longer guided by the target's states.
+    with the counters `earlier`, is no longer guided by the target's states. `temperature` is that of both models in the
+    loss.
     """
     guesses = int(head.lm_head.weight.shape[0])
     facts: dict[str, Any] = {
         "kind": "eagle3", "target": target.name, "steps": count, "share": share, "guesses": guesses,
         "layers": list(head.layers_read),
+        **({"temperature": temperature} if temperature != 1.0 else {}),
         **({"earlier": earlier} if earlier else {}),
     }  # fmt: skip
     decay = DECAY ** torch.arange(count, device=target.device)
     same_run(run, facts)
     state = steps(
-        run, head, loss(head, target, count, share), batches,
+        run, head, loss(head, target, count, share, temperature), batches,
         lambda: {"accuracy": accuracy(head, target, heldout, count)},
         plan, facts, None, torch.cat((decay, 0 * decay)) if earlier else guided(decay),
         lambda name, weight: is_matrix(name, weight) and not name.startswith("lm_head"),  # that one goes to AdamW
@@ -237,7 +237,9 @@ def train(
 def export(folder: Path, head: Eagle3Head, target: Frozen, state: dict[str, Any]) -> None:
     """Write a trained head in its published layout, with what it was trained on."""
     kept = {
-        key: state[key] for key in ("step", "tokens", "seconds", "steps", "share", "earlier") if key in state
+        key: state[key]
+        for key in ("step", "tokens", "seconds", "steps", "share", "temperature", "earlier")
+        if key in state
     }
     eagle3.write(folder, head, target.name, {"specdec_training": kept})
     rows = [

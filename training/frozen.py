@@ -9,10 +9,27 @@ from functools import partial
 from typing import cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from specdec_core.runtime.first_layers import decoder_layers, hear
+
+
+def cross_entropy(
+    guess: Tensor, said: Tensor, temperature: float = 1.0, tokens: Tensor | None = None
+) -> Tensor:
+    """Of a guess with the target's distribution as its label, in nats per token, both at `temperature`.
+
+    Below 1 the likely tokens count more; the loss still ends where the logits agree.
+
+    Args:
+        guess, said: logits (b, n, k) of the head and (b, n, V) of the target.
+        tokens: the target's tokens that the head may guess, int64 (k,); None is all of them.
+    """
+    label = (said.float() / temperature).softmax(-1).flatten(0, 1)
+    label = label if tokens is None else label[:, tokens]
+    return F.cross_entropy(guess.float().flatten(0, 1) / temperature, label)
 
 
 @dataclass(frozen=True)

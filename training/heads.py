@@ -22,7 +22,7 @@ from specdec_core.models.heads import EagleHead, MedusaHeads, eagle, medusa
 from specdec_core.models.heads.layout import rope_theta
 from training.card import table
 from training.checkpoints import latest_checkpoint, load_state
-from training.frozen import Frozen
+from training.frozen import Frozen, cross_entropy
 from training.loop import Plan, Source, steps
 from training.optimisers import is_matrix
 
@@ -75,15 +75,14 @@ def medusa_loss(heads: MedusaHeads, target: Frozen, soft: bool) -> Objective:
     return losses
 
 
-def eagle_loss(head: EagleHead, target: Frozen) -> Objective:
+def eagle_loss(head: EagleHead, target: Frozen, temperature: float = 1.0) -> Objective:
     """Maps ids int64 (b, t + 1) to float32 (2,): smooth L1 of the states, cross-entropy in nats per token."""
 
     def losses(ids: Tensor) -> Tensor:
         with target.autocast():
             (guessed, true), (guess, said) = eagle_pairs(head, target, ids[:, :-1])
-        label = said.float().softmax(-1).flatten(0, 1)
         regression = F.smooth_l1_loss(guessed.float(), true.float())
-        return torch.stack((regression, F.cross_entropy(guess.float().flatten(0, 1), label)))
+        return torch.stack((regression, cross_entropy(guess, said, temperature)))
 
     return losses
 
@@ -179,11 +178,12 @@ def train(
     soft: bool = False,
     classification: float = CLASSIFICATION,
     earlier: dict[str, Any] | None = None,
+    temperature: float = 1.0,
 ) -> dict[str, Any]:
     """Train heads, or resume the run; they then hold their measured accuracies. Returns the counters.
 
-    `soft` is for Medusa heads, `classification` (the weight of the cross-entropy) for an EAGLE head, `earlier` holds
-    the counters of heads that were trained before.
+    `soft` is for Medusa heads, `classification` (the weight of the cross-entropy) and `temperature` (of both models
+    in it) for an EAGLE head, `earlier` holds the counters of heads that were trained before.
     """
     facts: dict[str, Any] = {
         "kind": "eagle",
@@ -202,7 +202,8 @@ def train(
         weights = DECAY ** torch.arange(len(heads), device=target.device)
     else:
         facts |= {"classification": classification}
-        objective = eagle_loss(heads, target)
+        facts |= {"temperature": temperature} if temperature != 1.0 else {}
+        objective = eagle_loss(heads, target, temperature)
         weights = torch.tensor([1.0, classification], device=target.device)
     same_run(run, facts)
     vocabulary = int(target.output.weight.shape[0])
@@ -223,7 +224,7 @@ def train(
 
 def export(folder: Path, heads: Heads, target: Frozen, state: dict[str, Any]) -> None:
     """Write trained heads in their published layout, with what they were trained on."""
-    kept = ("step", "tokens", "seconds", "soft", "classification", "earlier")
+    kept = ("step", "tokens", "seconds", "soft", "classification", "temperature", "earlier")
     notes = {"specdec_training": {key: state[key] for key in kept if key in state}}
     if isinstance(heads, MedusaHeads):
         medusa.write(folder, heads, target.name, notes)

@@ -29,6 +29,14 @@ Batch = Annotated[int, typer.Option(help="Rows per step.")]
 Context = Annotated[int, typer.Option(help="Tokens per row.")]
 Rate = Annotated[float, typer.Option(help="Peak rate of the matrices (Muon); a tenth for the rest.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
+Decay = Annotated[
+    float,
+    typer.Option(min=0.0, max=1.0, help="Share of the budget, at its end, in which the rate falls to 0."),
+]
+LossTemperature = Annotated[
+    float,
+    typer.Option(min=0.1, max=1.0, help="Of both models in the loss; below 1, likely tokens count more."),
+]
 Focus = Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")]
 RUNS = Path("training/runs")
 HELD_OUT = 40  # rows on which a head is measured, of all sources alike
@@ -71,6 +79,8 @@ def eagle3(
     context: Context = 512,
     seed: int = 0,
     rate: Rate = 0.02,
+    decay_share: Decay = 0.3,
+    temperature: LossTemperature = 1.0,
     device: Device = "auto",
     focus: Focus = False,
 ) -> None:
@@ -91,6 +101,7 @@ def eagle3(
         50,
         focus=focus,
         rates=Rates(rate, rate / 10),
+        decay_share=decay_share,
         evaluate_every=200,
     )
     target = open_target(model, pick_device(device))
@@ -106,9 +117,8 @@ def eagle3(
     else:
         guesses = frequent(counted, vocabulary, size) if vocabulary < size else None
         head = new_head(target, guesses, torch.cat([counted.next() for _ in range(8)]), seed, read)
-    state = train(
-        runs / name, head, target, batches, heldout, plan, steps, share, counters(start) if start else None
-    )
+    earlier = counters(start) if start else None
+    state = train(runs / name, head, target, batches, heldout, plan, steps, share, earlier, temperature)
     folder = out or runs / name / "export"
     export(folder, head, target, state)
     _report(runs, folder, state, "step")

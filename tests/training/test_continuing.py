@@ -21,6 +21,7 @@ from training import eagle3, mtp
 from training.checkpoints import load_weights, require_checkpoint
 from training.cli import app
 from training.frozen import Frozen
+from training.heads import eagle_loss, eagle_pairs, new_eagle
 from training.heads_cli import layers_of
 from training.loop import Plan
 from training.optimisers import Rates
@@ -113,6 +114,27 @@ def test_an_eagle3_head_learns_and_continues(target: Frozen, tmp_path: Path) -> 
     )  # as wide, so its weights would fit
     with pytest.raises(ValueError, match=r"made with layers \[2, 3, 3\], not \[1, 2, 3\]"):
         eagle3.train(tmp_path / "whole", other, target, _rows(), _rows().heldout, plan, 2, 0.5)
+
+
+def test_a_colder_loss_counts_the_likely_tokens_more(target: Frozen) -> None:
+    """Both distributions are at the temperature, of both kinds of heads. Catches: a temperature on one side only, which
+    would make a head that copies the target's logits learn others."""
+    rows, head = _rows(), eagle3.new_head(target, None, _rows().next(), seed=0)
+    ids, older = rows.next(), new_eagle(target, seed=0)
+
+    def wanted(guess: Tensor, said: Tensor, temperature: float) -> Tensor:
+        label = torch.softmax(said.float() / temperature, -1)
+        return -(label * torch.log_softmax(guess.float() / temperature, -1)).sum(-1).mean()
+
+    for temperature in (1.0, 0.5):
+        with torch.no_grad():
+            (_, pair), *_ = eagle3.rehearsed(head, target, ids[:, :-1], 2)
+            _, older_pair = eagle_pairs(older, target, ids[:, :-1])
+        found = eagle3.loss(head, target, 2, 1.0, temperature)(ids)[0]
+        assert torch.allclose(found, wanted(*pair, temperature), rtol=2e-2)
+        assert torch.allclose(
+            eagle_loss(older, target, temperature)(ids)[1], wanted(*older_pair, temperature), rtol=2e-2
+        )
 
 
 def test_modules_learn(target: Frozen, tmp_path: Path) -> None:
