@@ -32,8 +32,8 @@ from training.waves import Waves
 
 SHORTEST, LONGEST = 4, 160  # tokens of a beginning
 WRITTEN = 160  # tokens that are added, at most
-PEOPLE = Path(__file__).with_name("people.jsonl")  # 599 prompts, written for this
-FROM_NOTHING, FROM_INSTRUCTIONS, FROM_PEOPLE = 0.03, 0.1, 0.45  # shares of the beginnings
+PEOPLE = Path(__file__).with_name("people.jsonl")  # 1,963 prompts, written for this
+FROM_NOTHING, FROM_INSTRUCTIONS, FROM_PEOPLE = 0.03, 0.07, 0.6  # shares of the beginnings
 WHOLE = 0.4  # of the people's prompts; of the others the first words, so that few texts are written twice
 TEMPERATURES = (0.7, 1.0)  # of the sampled half, wave by wave
 HELD_OUT = 0.01  # of the texts of each source

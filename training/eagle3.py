@@ -247,12 +247,14 @@ def export(folder: Path, head: Eagle3Head, target: Frozen, state: dict[str, Any]
         for number, found in enumerate(state["shares"], start=1)
     ]
     size = sum(weight.numel() for weight in head.parameters())
-    layers, made = ", ".join(map(str, head.layers_read)), made_by("eagle3", state)
+    below = [layer for layer in head.layers_read if layer < target.model.config.num_hidden_layers]
+    layers, made = ", ".join(map(str, below)), made_by("eagle3", state)
+    last = " and what its last layer returns" if len(below) < len(head.layers_read) else ""
     text = f"""# An EAGLE-3 head for {target.name}
 
-It reads what layers {layers} of the target read and guesses among {state["guesses"]:,} tokens: {size:,} parameters,
-stored in 16 bits; the embedding is the target's. It guesses for `{target.name}` and is of no use to another model,
-or to the same one after further training. {made}
+It reads what layers {layers} of the target read{last}, and guesses among {state["guesses"]:,} tokens:
+{size:,} parameters, stored in 16 bits; the embedding is the target's. It guesses for `{target.name}` and is of no use
+to another model, or to the same one after further training. {made}
 
 How often the target itself would write the guessed token, on held-out text of the kind it learnt from
 last: step 1 reads the target's states, each later step the head's own output of the step before.
