@@ -198,7 +198,7 @@ def test_lines_are_named_only_where_something_is_in_the_second(
 
 def test_nothing_was_compared_of_a_pruned_guess(page: Page) -> None:
     """Catches: the chance of its siblings, to be accepted, in the panel of a guess that the target never saw."""
-    trace = recorded("eagle")
+    trace = recorded("eagle", max_new_tokens=60)
     stage(page, trace)
     for verdict in ("pruned", "rejected"):
         places = [

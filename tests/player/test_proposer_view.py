@@ -315,7 +315,8 @@ def test_guesses_rank_by_the_product_of_q_along_their_path(
         assert sorted(each["node"] for each in shown) == list(range(len(product)))
         if shown:
             said = page.locator(".paths").get_attribute("aria-label") or ""
-            measured = 0.65 if proposer in ("eagle", "eagle3") and temperature == 0.0 else 1.0  # as they ship
+            head = models().heads[proposer]
+            measured = getattr(head, "tree_temperature", 1.0) if temperature == 0.0 else 1.0
             at = tree or measured
             assert (f"at temperature {at}" in said) == (at != 1.0) == (nodes.get("tree_q") is not None)
         chances = [product[each["node"]] for each in shown]
