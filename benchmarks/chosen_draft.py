@@ -22,7 +22,7 @@ from specdec_core.cli.profile import random_model
 from specdec_core.machines.model_sizes import Shape
 from specdec_core.models.bundle import HubModel
 from specdec_core.runtime.cuda_graphs import works
-from specdec_core.runtime.first_layers import decoder_layers, first_layers
+from specdec_core.runtime.layers import decoder_layers, first_layers
 from specdec_core.runtime.machine import describe, fitting_threads
 from specdec_core.runtime.width_curve import width_curve
 from specdec_core.testing import Letters

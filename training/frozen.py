@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from specdec_core.runtime.first_layers import decoder_layers, hear
+from specdec_core.runtime.layers import decoder_layers, hear
 
 
 def cross_entropy(

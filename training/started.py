@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from specdec_core.runtime.first_layers import decoder_layers
+from specdec_core.runtime.layers import decoder_layers
 from training.chat_heads import solved
 from training.frozen import Frozen
 

@@ -29,24 +29,13 @@ def check(settings: Settings) -> None:
         )
 
 
-SIZES = (
-    "width",
-    "depth",
-    "nodes",
-    "top_k",
-    "window",
-    "ngram",
-    "guesses",
-)  # options that set how much is guessed
-
-
 def unused_length(settings: Settings) -> str | None:
     """A remark about a γ that was set for a proposer without one, as a sentence; None if there is none."""
     kind = proposer_class(settings.proposer)
     if "length" in kind.uses or settings.draft_length == Settings().draft_length:
         return None
-    sizes = ", ".join(name for name in SIZES if name in kind.Options.model_fields)
-    instead = f"; how much it guesses is set by its options: {sizes}" if sizes else ""
+    names = ", ".join(kind.Options.model_fields)
+    instead = f"; its options are: {names}" if names else ""
     return f"γ changes nothing here: the proposer '{kind.name}' does not use it{instead}."
 
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from specdec_core.tree import TokenTree
 
 from . import PREFILL_CHUNK
-from .first_layers import decoder_layers, first_layers, hear
 from .kv import KVMemory
+from .layers import decoder_layers, first_layers, hear
 from .llama import LlamaForward, suits
 from .windows import Windows
 

@@ -382,7 +382,7 @@ def test_what_a_decode_does_not_use_or_have_is_said(run: Any) -> None:
     said = flat(run("decode", "", "-p", "eagle3", "-g", "1", "-n", "2").stderr)
     assert "note: the prompt is empty, so the text begins from the model's start token alone." in said
     assert "note: γ changes nothing here: the proposer 'eagle3' does not use it;" in said
-    assert "is set by its options: depth, nodes, top_k." in said
+    assert "; its options are: depth, top_k, nodes, tree_temperature." in said
     usual = run("race", PROMPT, "-p", "prompt-lookup", "-g", "1", "-n", "2").stderr
     assert "prompt is empty" not in usual and "γ changes nothing" not in usual
     assert "note" not in run("decode", "", "-p", "eagle3", "-g", "1", "-n", "2", "--json", "-").stderr

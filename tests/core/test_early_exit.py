@@ -18,8 +18,8 @@ from specdec_core.lengths import FixedLength
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context
 from specdec_core.proposers.early_exit import EarlyExit
-from specdec_core.runtime.first_layers import first_layers
 from specdec_core.runtime.kv import KVLayer
+from specdec_core.runtime.layers import first_layers
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.sampling import Warp
 from specdec_core.testing import Letters, scripted
