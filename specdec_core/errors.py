@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,12 @@ class TraceError(SpecdecError):
 def many(number: int, noun: str, nouns: str = "") -> str:
     """A number of things, for a sentence: "1 round", "2,000 rounds"; `nouns` where the plural is not with an s."""
     return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """A question to follow a sentence, with the known name that `name` is nearest to; empty where none is near."""
+    near = get_close_matches(name, known, 1)
+    return f" Did you mean '{near[0]}'?" if near else ""
 
 
 def kind_of(given: object) -> str:

@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from specdec_core.errors import SettingsError, sentence
+from specdec_core.errors import SettingsError, meant, sentence
 
 FieldKind = Literal["whole", "number", "switch", "choice", "list", "text"]
 MAX_TEXT = 4_000  # characters of a value as text
@@ -46,6 +46,7 @@ def read(owner: str, kind: type[Kind], given: Mapping[str, Any]) -> Kind:
             known = ", ".join(sorted(kind.model_fields)) or "none"
             raise SettingsError(
                 f"{owner[:1].upper()}{owner[1:]} has no option '{name}'; its options are: {known}."
+                + meant(name, kind.model_fields)
             )
     try:
         return kind(**given)
@@ -161,6 +162,7 @@ def parse(owner: str, known: Mapping[str, OptionField], given: Mapping[str, str]
             names = ", ".join(known) or "none"
             raise SettingsError(
                 f"{owner[:1].upper()}{owner[1:]} has no option '{name}'; its options are: {names}."
+                + meant(name, known)
             )
         try:
             values[name] = known[name].read(text)

@@ -183,7 +183,7 @@ def _check_picture(picture: Picture, draft: Draft) -> None:
     if picture.picture not in pictures.names():
         raise Mistake(
             draft.line("picture", "picture"),
-            f"There is no picture “{picture.picture}”; there are: {', '.join(pictures.names())}.",
+            f"There is no picture “{picture.picture}”. Choose one of: {', '.join(pictures.names())}.",
         )
     try:
         pictures.check(picture)
@@ -233,7 +233,7 @@ def _check_label(chart: Figure, draft: Draft) -> None:
     if chart.of is not None and chart.of not in there:
         raise Mistake(
             draft.line("chart", "of"),
-            f"There is no “{chart.of}” to take it from; there are: {', '.join(there)}.",
+            f"There is no “{chart.of}” to take it from. Choose one of: {', '.join(there)}.",
         )
     if chart.label == "recorded" and chart.of is None:
         raise Mistake(draft.line("chart"), "What is recorded needs `of`, the example that it is taken from.")

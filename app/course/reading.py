@@ -151,7 +151,7 @@ def _check_picture(front: Front, at: str, draft: Draft) -> None:
     if part.picture not in there:
         raise Mistake(
             draft.line(*path, "picture"),
-            f"There is no picture “{part.picture}”; there are: {', '.join(there)}.",
+            f"There is no picture “{part.picture}”. Choose one of: {', '.join(there)}.",
         )
     try:
         pictures.check(part)

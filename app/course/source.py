@@ -243,7 +243,7 @@ def _filled(text: str, facts: Mapping[str, Any], line: int, number: Notation) ->
     def fill(found: re.Match[str]) -> str:
         if found[1] not in facts:
             known = ", ".join(facts) or "none yet"
-            raise Mistake(line, f"There is no fact “{found[1]}”; there are: {known}.")
+            raise Mistake(line, f"There is no fact “{found[1]}”. Choose one of: {known}.")
         try:
             return number(facts[found[1]], found[2] or "")
         except (ValueError, TypeError):

@@ -149,7 +149,7 @@ def options(params: Mapping[str, str], owners: Mapping[str, Owner]) -> tuple[dic
         if option is None:
             known = ", ".join(owner.fields) or "none"
             complaints.append(
-                f"{owner.title} has no option “{short(name)}”; it is left out (there are: {known})."
+                f"{owner.title} has no option “{short(name)}”; it is left out. Its options: {known}."
             )
             continue
         try:

@@ -16,7 +16,7 @@ import typer
 
 from specdec_core.chat import Chat
 from specdec_core.engine.check import check
-from specdec_core.errors import SettingsError
+from specdec_core.errors import SettingsError, meant
 from specdec_core.lengths import LENGTH_POLICIES, policy_class
 from specdec_core.models import catalogue
 from specdec_core.models.catalogue import HEADS
@@ -274,7 +274,7 @@ def lanes_of(shared: Shared, given: Sequence[str], what: str) -> list[tuple[str,
         SettingsError: one sentence.
     """
     everywhere = pairs_of(shared.option)
-    unused = set(everywhere)
+    unused, there = set(everywhere), set[str]()
     lanes = [("none", shared.plain())]
     for text in given:
         name, *rest = re.split(r"[,:](?=[\w.]+=)", text)
@@ -286,12 +286,14 @@ def lanes_of(shared: Shared, given: Sequence[str], what: str) -> list[tuple[str,
                 f"The lane '{text}' has no value for '{key}'; write it as {bare},{key}=VALUE."
             )
         known = fields(proposer_class(name).Options)
+        there |= known.keys()
         options = {key: value for key, value in everywhere.items() if key in known}
         unused -= options.keys()
         lanes.append((text, _lane(shared, text, name, options, pairs_of(rest))))
     if unused:
+        name = min(unused)
         raise SettingsError(
-            f"No proposer of this {what} has an option '{min(unused)}'; 'proposers' lists them."
+            f"No proposer of this {what} has an option '{name}'.{meant(name, there)} 'proposers' lists them."
         )
     return lanes
 

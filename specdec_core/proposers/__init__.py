@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from specdec_core.errors import SettingsError
+from specdec_core.errors import SettingsError, meant
 
 from .contract import Context, DraftedAhead, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
 
@@ -50,7 +50,9 @@ def proposer_class(name: str) -> type[Proposer]:
         SettingsError: naming the known proposers.
     """
     if name not in PROPOSERS:
-        raise SettingsError(f"There is no proposer '{name}'. Choose one of: {', '.join(PROPOSERS)}.")
+        raise SettingsError(
+            f"There is no proposer '{name}'.{meant(name, PROPOSERS)} Choose one of: {', '.join(PROPOSERS)}."
+        )
     return PROPOSERS[name]
 
 

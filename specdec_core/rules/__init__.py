@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from specdec_core.errors import SettingsError
+from specdec_core.errors import SettingsError, meant
 from specdec_core.record.trace import Trace
 
 from .base import Decision, Judgement, Rule
@@ -37,7 +37,9 @@ def rule_class(name: str) -> type[Rule]:
         SettingsError: naming the known rules.
     """
     if name not in RULES:
-        raise SettingsError(f"There is no rule '{name}'. Choose one of: {', '.join(RULES)}.")
+        raise SettingsError(
+            f"There is no rule '{name}'.{meant(name, RULES)} Choose one of: {', '.join(RULES)}."
+        )
     return RULES[name]
 
 

@@ -92,7 +92,7 @@ def test_an_8b_model_on_a_card_moves_its_matrices_and_multiplies_twice_with_each
 
 
 @pytest.mark.parametrize(("call", "words"), [
-    (lambda: machines.pass_ms("toaster", 1), "there are: amd-epyc"),
+    (lambda: machines.pass_ms("toaster", 1), "Choose one of: amd-epyc"),
     (lambda: machines.moving_ms("amd-epyc-2-cores", "8B"), "was recorded"),
     (lambda: ease.ribbon("fork"), "greedy"),
     (lambda: ease.boxes("welcome", 500), "are to be boxed"),

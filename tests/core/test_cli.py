@@ -274,6 +274,9 @@ def test_ids_of_models_are_never_cut(run: Any) -> None:
     ("arguments", "sentence"),
     [
         (("decode", "x", "-p", "magic"), "There is no proposer 'magic'. Choose one of: none, "),
+        (("decode", "x", "-p", "sufix"), "There is no proposer 'sufix'. Did you mean 'suffix'?"),
+        (("decode", "x", "-p", "suffix", "-o", "factr=2"), "Did you mean 'factor'?"),
+        (("race", "x", "-p", "suffix", "-o", "factr=2"), "has an option 'factr'. Did you mean 'factor'?"),
         (("decode", "x", "-o", "max_ngram=2"), "'draft-model' has no option 'max_ngram'"),
         (("decode", "x", "-o", "max_ngram"), "An option is written as name=value, got 'max_ngram'"),
         (

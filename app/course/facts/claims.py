@@ -74,7 +74,7 @@ def pair_gain(profile: str, batch: int, context: int, alpha: float, gamma: int) 
 def _gain(profile: str, batch: int, context: int, alpha: float, gamma: int) -> float:
     machine = _profiles().get(profile)
     if machine is None:
-        raise ValueError(f"There is no profile “{profile}”; there are: {', '.join(_profiles())}.")
+        raise ValueError(f"There is no profile “{profile}”. Choose one of: {', '.join(_profiles())}.")
     try:
         costs = machine.costs(batch, context)
         if costs.draft is None:

@@ -66,7 +66,7 @@ def designs(group: str) -> tuple[Design, ...]:
     """
     cells = figures().cells.get(group)
     if cells is None:
-        raise ValueError(f"Nothing was measured on “{group}”; there are: {', '.join(figures().cells)}.")
+        raise ValueError(f"Nothing was measured on “{group}”. Choose one of: {', '.join(figures().cells)}.")
     found = [PLAIN]
     for lane, cell in cells.items():
         if lane in CHAINS and cell.alpha is not None:

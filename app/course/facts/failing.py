@@ -128,5 +128,5 @@ def machines(profile: str) -> Profile:
     """
     found, _ = profiles.shipped()
     if profile not in found:
-        raise ValueError(f"There is no machine “{profile}”; there are: {', '.join(found)}.")
+        raise ValueError(f"There is no machine “{profile}”. Choose one of: {', '.join(found)}.")
     return found[profile]

@@ -65,7 +65,7 @@ def profile(machine: str) -> Profile:
     """
     found = machines()
     if machine not in found:
-        raise ValueError(f"There is no machine “{machine}”; there are: {', '.join(found)}.")
+        raise ValueError(f"There is no machine “{machine}”. Choose one of: {', '.join(found)}.")
     return found[machine]
 
 

@@ -97,6 +97,6 @@ def trace(example: str, plain: bool = False) -> Trace:
     found = recorded.find(example)
     if found is None:
         known = ", ".join(each.id for each in recorded.examples())
-        raise ValueError(f"There is no recorded example “{example}”; there are: {known}.")
+        raise ValueError(f"There is no recorded example “{example}”. Choose one of: {known}.")
     name = found.files[0 if plain else -1]
     return Trace.from_json((recorded.FOLDER / f"{name}.json").read_text(encoding="utf-8"))
