@@ -31,6 +31,7 @@ FIXES = (
     + quirks.NO_KEYS_WITHOUT_ROOM
     + quirks.NO_SWIPES
     + quirks.WHOLE_TIPS
+    + quirks.WHOLE_METRICS
     + quirks.FOCUS
     + quirks.UNSEEN
 )

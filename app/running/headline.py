@@ -177,7 +177,7 @@ def _formula_and_round(modelled: numbers.Modelled, found: Diagnosis | None) -> s
 
 def _metrics(rows: list[tuple[str, ...]]) -> None:
     """Label, value, help and source of each; anything after the source is joined to it."""
-    with st.grid(len(rows), min_column_width=185, gap="small"):
+    with st.grid(len(rows), min_column_width=206, gap="small"):
         for label, value, words, *source in rows:
             with st.container(border=True, height="stretch", gap="xsmall"):
                 st.metric(label, value, help=words)

@@ -67,6 +67,7 @@ SELECTORS = {
     "instructions": '[data-testid="InputInstructions"]',  # "Press Ctrl+Enter to apply"
     "slider": '[data-testid="stSlider"] [role="group"]',
     "popover": '[data-testid="stPopoverBody"]',
+    "metric": '[data-testid="stMetricValue"]',
     "tip": '[data-testid="stTooltipContent"]',
     "primary": 'button[kind^="primary"]:not(:disabled)',
     "chosen-pill": '[data-variant="pills"][data-selected="true"]',
@@ -125,6 +126,8 @@ NO_SWIPES = """
 """
 # A tooltip of more than 300 pixels is cut, and a finger that scrolls it closes it.
 WHOLE_TIPS = ":--tip { max-height: calc(100vh - 2rem) !important; }\n"
+# A metric's value that is wider than its card is cut.
+WHOLE_METRICS = ":--metric, :--metric * { white-space: normal !important; overflow: visible !important; }\n"
 # Links, switches and boxes show by a pale ground or a thin border that the keyboard is on them.
 FOCUS = """
 :is(:--app, :--popover) :is(a, button, textarea, input, summary):focus-visible,
@@ -345,9 +348,9 @@ UNSEEN = ":--layout:has(> :is(.st-key-scheme, .st-key-close-menu, .st-key-way-ba
 
 
 def scheme() -> None:
-    """Let the whole document follow the theme's colour scheme."""
+    """Let the whole document follow the theme's colour scheme, and the page run again when it changes."""
     with st.container(key="scheme"):
-        _scheme(key="scheme-of-theme", data={"app": SELECTORS["app"]})
+        _scheme(key="scheme-of-theme", data={"app": SELECTORS["app"]}, on_changed_change=lambda: None)
 
 
 # --- Language ---

@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable
 
 import pytest
+from PIL import ImageColor
 from playwright.sync_api import Locator, Page
 
 from app.choosing import presets
+from app.theme import TEXT
 
 from .conftest import RUN, expect, until
 
@@ -120,19 +122,21 @@ def test_run_and_stop_are_side_by_side_on_a_phone(open_page: Open) -> None:
     until(beside, 10)  # what is above them may still be growing
 
 
-def test_an_open_popover_follows_the_system_s_colour_scheme(open_page: Open) -> None:
-    """Catches: a primary button in it whose text stays that of the other theme."""
+def test_popover_and_charts_follow_the_system_s_colour_scheme(open_page: Open) -> None:
+    """Catches: a primary button, or a chart's words, whose text stays that of the other theme."""
     page = open_page("/?tokens=8", color_scheme="light")
     page.get_by_role("button", name=RUN).click()
     expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=60_000)
     page.get_by_role("button", name="Teacher's link").click()
     words = page.locator('[data-testid="stPopoverBody"] button[kind^="primary"] p').first
     expect(words).to_be_visible()
-    expect(words).to_have_css("color", "rgb(251, 250, 248)")
-    page.emulate_media(color_scheme="dark")
-    expect(words).to_have_css("color", "rgb(20, 24, 31)")
-    page.emulate_media(color_scheme="light")
-    expect(words).to_have_css("color", "rgb(251, 250, 248)")
+    tick = page.locator(".js-plotly-plot .xtick text").first
+    colours = {"light": ("rgb(251, 250, 248)", TEXT.light), "dark": ("rgb(20, 24, 31)", TEXT.dark)}
+    for scheme in ("light", "dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        of_button, of_chart = colours[scheme]
+        expect(words).to_have_css("color", of_button)
+        expect(tick).to_have_css("fill", f"rgb{ImageColor.getrgb(of_chart)}")
 
 
 # Where the part that has the focus begins and ends, and whether it is in the bar of Run.

@@ -207,6 +207,24 @@ def test_in_a_narrow_player_the_sentence_and_the_lane_stay_with_each_view(
         page.keyboard.press("v")
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_on_a_phone_the_decision_is_in_sight_before_the_rows(
+    page: Page, server: Server, temperature: float
+) -> None:
+    """Catches: the coin or the two tokens compared below a table of a screen's height."""
+    page.set_viewport_size({"width": 390, "height": 784})
+    trace = recorded("draft-model", temperature=temperature)
+    server.files["/traces/spec.json"] = trace.to_json()
+    at, node = next(
+        (row.index, row.nodes.verdict.index("rejected"))
+        for row in trace.rounds
+        if "rejected" in row.nodes.verdict
+    )
+    open_player(page, cursor={"round": at + 1, "node": node})
+    page.locator(".panel-tab", has_text=re.compile("^Odds$")).click()
+    expect(page.locator(".odds .coin").first).to_be_in_viewport(ratio=1)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_the_odds_have_the_whole_height_under_a_tab_of_their_own(
     page: Page, server: Server, size: tuple[int, int]

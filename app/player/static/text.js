@@ -220,7 +220,7 @@ export const T = {
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,
   untimed: "its times are not in this record",
   phasesAre: "draft: the proposer's time, even where it proposed nothing; other: judging and committing",
-  heldUp: "This pass of the target took at least twice the median of this lane's passes over as many tokens: another program was using the processor, or the models had just been loaded. The speeds include it",
+  heldUp: "This pass of the target took at least twice the median of this lane's passes over as many tokens: another program was using the processor, or the models had just been loaded. The speeds include it. “Held up” is written beside the speedup only where such passes took a twentieth of a lane's time or more",
   phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead, /** @type {number|null} */ usual) =>
     `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}target pass ${seconds(verify)}${usual === null ? "" : ` (usually ${seconds(usual)})`} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
 

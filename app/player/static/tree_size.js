@@ -21,7 +21,7 @@ const WORD = { column: 104, row: 24 }; // room for a word of seven letters, and 
 const SHORT = 84; // px: a chain with narrower columns cuts common words and is folded into lines
 const PHONE = 480; // px: a box this narrow is scrolled with a finger anyway, so every node keeps its word
 const WORDS = { wide: 8, close: 6.9, edge: 35, phone: 30 }; // px: a character, one of a long word, a node's edges and mark
-const SHORTEST = 4; // characters that each column has room for where others need it
+const SHORTEST = 3; // characters that each column has room for where others need it
 const NOTED = 6; // characters: the root's column has room for what is said below it
 const PAIRED = 3; // rows; a tree with more leaves room for the odds below it
 const TALL = 400; // px of height within which a tree is shown with all its numbers
@@ -122,14 +122,15 @@ export function widened(layout, words, column, edge = WORDS.edge) {
     const place = layout.places.get(node);
     if (place && node !== OWN) longest[place.column] = Math.max(longest[place.column], word.length);
   }
-  /** @param {number} least characters that each column has room for, the root's with what is said of it @param {number} most */
-  const widths = (least, most) => longest.map((length, at) => pixels(Math.min(Math.max(length, least, at ? 0 : NOTED), most), edge) / column);
+  /** @param {number} least characters that each column has room for @param {number} most @param {number} [noted] the root's least */
+  const widths = (least, most, noted = NOTED) => longest.map((length, at) => pixels(Math.min(Math.max(length, least, at ? 0 : noted), most), edge) / column);
   /** @param {number[]} given */
   const leftOf = (given) => layout.columns - given.reduce((sum, one) => sum + one + 1 - CHIP, 0);
   if (Math.max(...widths(0, Infinity)) <= CHIP) return layout;
   const shortest = edge === WORDS.edge ? SHORTEST : NOTED; // of a phone's few columns any may get the target's own token
-  const tried = [...[8, 7, 6, 5, 4].filter((least) => least >= shortest).map((least) => [least, Infinity]), ...[16, 14, 12, 10, 9, 8, 7].map((most) => [shortest, most])];
-  const wanted = tried.map(([least, most]) => widths(least, most)).find((each) => leftOf(each) >= 0);
+  const whole = [8, 7, 6, 5, 4, 3].filter((least) => least >= shortest).map((least) => [least, Infinity]);
+  const tried = [...whole, [shortest, Infinity, shortest], ...[16, 14, 12, 10, 9, 8, 7].map((most) => [shortest, most])];
+  const wanted = tried.map(([least, most, noted]) => widths(least, most, noted)).find((each) => leftOf(each) >= 0);
   if (!wanted) return layout;
   const left = leftOf(wanted);
   const wide = wanted.map((one) => one + 1 - CHIP + left / layout.columns);

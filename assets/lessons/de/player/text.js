@@ -244,7 +244,7 @@ export const T = {
   roundTitle: (n) => `Runde ${n}`,
   untimed: "ihre Zeiten stehen nicht in dieser Aufzeichnung",
   phasesAre: "Draft: die Zeit des Vorschlagens, auch wo es nichts vorschlug; sonstiges: Beurteilen und Übernehmen",
-  heldUp: "Dieser Durchlauf dauerte viel länger als die anderen dieser Spur: Ein anderes Programm hatte den Prozessor, oder die Modelle waren gerade erst geladen. Er zählt in den Geschwindigkeiten mit",
+  heldUp: "Dieser Durchlauf dauerte viel länger als die anderen dieser Spur: Ein anderes Programm hatte den Prozessor, oder die Modelle waren gerade erst geladen. Er zählt in den Geschwindigkeiten mit. Neben der Beschleunigung steht „aufgehalten“ erst, wenn solche Durchläufe ein Zwanzigstel der Zeit einer Spur nahmen",
   phases: (draft, verify, other, ahead, usual) =>
     `${draft > 0 ? `Draft ${seconds(draft)} · ` : ""}Zielmodell ${seconds(verify)}${usual === null ? "" : ` (sonst ${seconds(usual)})`} · sonstiges ${seconds(other)}${ahead > 0 ? ` · voraus ${seconds(ahead)}` : ""}`,
 
