@@ -109,8 +109,13 @@ class Recorded(Named):
 
     @property
     def provenance(self) -> str:
-        """Where the times come from, in a few words."""
-        return f"recorded · {self.machine}, {self.date[:10]}"
+        """Where the times come from, in a few words, and that they were recorded."""
+        return f"recorded · {self.origin}"
+
+    @property
+    def origin(self) -> str:
+        """Where and when the times were recorded."""
+        return f"{self.machine}, {self.date[:10]}"
 
     @property
     def batches(self) -> list[int]:
