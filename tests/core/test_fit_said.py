@@ -161,7 +161,7 @@ def test_the_table_and_the_report_explain_themselves(command: Callable[..., Resu
     state.cells = {
         ("scouting", *key[1:]): replace(cell, stage="scouting") for key, cell in state.cells.items()
     }
-    assert _why(job, fit, one, None) == "below 80 % of the best scout's speed" and "its *scouts*" in page
+    assert _why(job, fit, one, None) == "below 80% of the best scout's speed" and "its *scouts*" in page
 
 
 def test_the_result_is_plain_english(tmp_path: Path) -> None:
