@@ -44,7 +44,7 @@ def clocks(
     figure = go.Figure()
     bars: tuple[tuple[str, list[float | None], str, str], ...] = (
         ("measured", [*measured], GREY, ""),
-        (first.how, [one.speedup if one else None for one in results], BLUE, "/"),
+        ("modelled", [one.speedup if one else None for one in results], BLUE, "/"),
     )
     for kind, speedups, colour, pattern in bars:
         figure.add_bar(

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.metrics.numbers import measured_speedup
 from app.text import count
-from specdec_core.analysis.advice import LEAST_CASES, compare, too_few
+from specdec_core.analysis.advice import LEAST_CASES, compare
 from specdec_core.analysis.diagnosis import undecided
 from specdec_core.record.trace import Trace
 from specdec_core.sweep.measured import Measured
@@ -99,6 +99,6 @@ def verdict(repeats: Sequence[Measured], lane: int) -> str:
         return ""
     pair = compare(found, [1.0] * len(found))
     way = ("Faster" if pair.ratio > 1.0 else "Slower") if pair.clear else undecided(pair.ratio)
-    few = f"; {too_few(len(found), 'repeat', 'to tell')}" if len(found) < LEAST_CASES else ""
+    few = f"; too few to tell, which takes at least {LEAST_CASES}" if len(found) < LEAST_CASES else ""
     spread = f" ({min(found):.2f} to {max(found):.2f})" if len(found) > 1 else ""
     return f"{way}, {pair.ratio:.2f}× over {count(len(found), 'repeat')}{spread}{few}."

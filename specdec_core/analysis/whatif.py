@@ -150,9 +150,9 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
     if kind and kind.priced == "heads":
         how.append(
             "A head keeps the size, relative to its target, that it has in the record. The target's output matrix does "
-            f"not: it is {costs.output_share:.0%} of what a pass reads there, usually the more the smaller the target. "
-            "So heads that read its rows (EAGLE) cost more of a pass on a small target, and those with an output "
-            "matrix of their own (EAGLE-3) do not."
+            f"not: it is {costs.output_share:.0%} of what a pass reads there, and usually a larger share of a smaller "
+            "target. So heads that read its rows (EAGLE) cost more of a pass on a small target, and those with an "
+            "output matrix of their own (EAGLE-3) do not."
         )
     if costs.batch > 1:
         how.append("All texts of the batch go through these rounds together, as if each were this one.")

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from specdec_core.errors import SettingsError
 
 from .costs import MAX_BATCH, MAX_CONTEXT, Costs, Named, Text
-from .model_sizes import Shape, shape_of
+from .model_sizes import Shape, in_words, shape_of
 
 # kernels per transformer layer, in round numbers: norms, projections, rotation, attention, MLP
 KERNELS = 10
@@ -156,15 +156,15 @@ class Modelled(Named):
 
 def _counted(model: Shape) -> str:
     """How many of a model's parameters a pass reads, as a sentence."""
-    read, all_of_them = (f"{_figure(number / 1e9, 3)} billion" for number in (model.read, model.parameters))
+    read = in_words(model.read)
     if model.tied:
         return f"A pass of {model.name} reads {read} parameters; its input embedding is the output matrix."
-    return f"A pass of {model.name} reads {read} of its {all_of_them} parameters."
+    return f"A pass of {model.name} reads {read} of its {in_words(model.parameters)} parameters."
 
 
-def _figure(value: float, digits: int = 4) -> str:
-    """A number of so many significant digits, in full."""
-    return f"{float(f'{value:.{digits}g}'):,.10g}"
+def _figure(value: float) -> str:
+    """A number of four significant digits, in full."""
+    return f"{float(f'{value:.4g}'):,.10g}"
 
 
 def _in_range(name: str, value: Any, least: int, most: int) -> None:

@@ -39,9 +39,9 @@ def traces() -> list[Trace]:
          "Not clearly faster than plain, 1.05× over 7 repeats (0.88 to 1.28)."),
         ([1.2, 1.3, 1.25, 1.3, 1.2, 1.3], "Faster, 1.26× over 6 repeats (1.20 to 1.30)."),
         ([0.8, 0.7, 0.75, 0.7, 0.8, 0.7], "Slower, 0.74× over 6 repeats (0.70 to 0.80)."),
-        ([1.3, 1.2], "Not clearly faster than plain, 1.25× over 2 repeats (1.20 to 1.30); two repeats are too few to "
-         "tell; at least six are needed."),
-        ([1.0], "About as fast as plain, 1.00× over 1 repeat; one repeat is too few to tell; at least six are needed."),
+        ([1.3, 1.2], "Not clearly faster than plain, 1.25× over 2 repeats (1.20 to 1.30); too few to tell, which takes "
+         "at least 6."),
+        ([1.0], "About as fast as plain, 1.00× over 1 repeat; too few to tell, which takes at least 6."),
         ([], ""),
     ],
 )  # fmt: skip

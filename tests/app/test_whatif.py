@@ -316,7 +316,7 @@ def test_only_pass_times_are_called_recorded(race_traces: list[Trace]) -> None:
     assert "speedup, modelled" in tables(at)[0][0]
     assert not any("recorded" in column for column in tables(at)[0][0])
     chart = charts.clocks(["b"], [1.0], [replay(race_traces[1], known()["h200-8b"])], "here")
-    assert chart.figure.data[1].name.startswith(how) and f"times, {how}." in chart.alt
+    assert chart.figure.data[1].name.startswith("modelled · ") and f"times, {how}." in chart.alt
     assert chart.provenance.partition("|")[2].strip().startswith(f"{how} · NVIDIA H200, ")
 
 

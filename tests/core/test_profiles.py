@@ -213,7 +213,7 @@ def test_the_stated_formula_gives_the_stated_figures() -> None:
     weights", which gives 117 tokens/s of an 8B on an A100 where the page says 125; 13,400 GB/s written as 1.34e+04."""
     found = shipped()[0]
     costs = found["a100-80gb"].costs(context=128)
-    assert "A pass of 8B reads 7.5 billion of its 8.03 billion parameters." in costs.counted
+    assert "A pass of 8B reads 7.50 billion of its 8.03 billion parameters." in costs.counted
     assert (
         "A pass of 1B reads 1.24 billion parameters; its input embedding is the output matrix."
         in costs.counted
