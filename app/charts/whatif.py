@@ -1,6 +1,6 @@
 """The same rounds on two clocks: measured speedups next to those under a profile, and the profile's width curve.
 
-Measured bars are never combined with recorded or modelled ones into one figure or ratio.
+Measured bars are never combined with modelled ones into one figure or ratio.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def clocks(
     figure = go.Figure()
     bars: tuple[tuple[str, list[float | None], str, str], ...] = (
         ("measured", [*measured], GREY, ""),
-        (first.kind, [one.speedup if one else None for one in results], BLUE, "/"),
+        ("modelled", [one.speedup if one else None for one in results], BLUE, "/"),
     )
     for kind, speedups, colour, pattern in bars:
         figure.add_bar(
@@ -90,7 +90,7 @@ def clocks(
     said = " ".join(
         f"{label}: {'not measured' if once is None else f'{once:.2f} times, measured'}; "
         + (
-            f"{one.speedup:.2f} times, {one.kind}{',' * bool(bound)}{bound}."
+            f"{one.speedup:.2f} times, {one.how}{',' * bool(bound)}{bound}."
             if one
             else "nothing under the profile."
         )

@@ -13,6 +13,7 @@ import streamlit as st
 
 from app.decoding.jobs import Busy
 from app.decoding.run import Request, Run
+from app.lanes.naming import letters
 from app.records import visitor
 from app.running.flow import HERE
 from app.text import count, plain
@@ -138,7 +139,7 @@ def controls(run: Run, refused: str | None) -> None:
 
 def recommendation(run: Run) -> Advice | None:
     """The recommendation from the repeats among the eligible lanes."""
-    return advise(rows(run), run.request.labels, leave_out=ineligible(run.request.lanes))
+    return advise(rows(run), letters(run.request.labels), leave_out=ineligible(run.request.lanes))
 
 
 def advice(run: Run) -> None:
@@ -153,15 +154,22 @@ def advice(run: Run) -> None:
             "this one run; another run may be faster or slower as a whole. Repeat it to see how much."
         )
         return
-    st.markdown(f":material/{'thumb_up' if found.clear else 'balance'}: {plain(found.sentence)}")
-    out = ", ".join(
-        run.request.labels[number].partition(" · ")[0] for number in ineligible(run.request.lanes)
-    )
+    say(found)
+    out = ", ".join(letters(run.request.labels)[number] for number in ineligible(run.request.lanes))
     st.caption(
-        "measured · lane against lane within each repeat; intervals by bootstrap over the repeats, p by a sign test; "
-        "each pair judged by itself"
+        "measured · lane against lane within each repeat; intervals by bootstrap over the repeats, tries by a sign "
+        "test; each pair judged by itself"
         + (f" · not eligible: {out} (lossy, or its drafting is not counted)" if out else "")
     )
+
+
+def say(found: Advice) -> None:
+    """The answer, then a line for each pair and how to read them."""
+    icon = "thumb_up" if found.clear else "balance"
+    lines = "\n".join(f"- {plain(line)}" for line in found.lines)
+    st.markdown(f":material/{icon}: **{plain(found.answer)}**\n\n{lines}")
+    if found.notes:
+        st.caption(plain(found.notes))
 
 
 def _order(run: Run, presses: int) -> Order:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import geometric_mean
 
 import streamlit as st
 
@@ -24,7 +23,7 @@ from specdec_core.record.trace import Trace
 
 from . import partings, repeats, take_along
 from .table import html, megabytes, table
-from .timing import speeds, speedups
+from .timing import speeds, verdict
 
 # A tab is empty until it has been drawn: were the page shorter than the window then, it would jump to its top.
 STYLE = "<style>.st-key-tab > div > :--tab { min-height: calc(100vh - 6rem); }</style>"
@@ -81,8 +80,8 @@ def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
     for number, trace in zip(numbers[1:], traces[1:], strict=True):
         found = why(traces[0], trace)
         words = found.short + held_up_words(traces[0], trace) if found else _why_unknown(trace)
-        if len(again := speedups(measured, number)) > 1:
-            words += f" Over {len(again)} repeats: {geometric_mean(again):.2f}×, {min(again):.2f} to {max(again):.2f}."
+        if over_repeats := verdict(measured, number):  # which outweigh the one run that the bar is of
+            words = f"{over_repeats} First run: {words[0].lower()}{words[1:]}"
         if PROPOSERS[shown.request.lanes[number].proposer].off_the_clock:
             words += " Its drafting is off the clock, so this is a bound, not a speedup."
         found_of.append(Why(number, words, found))

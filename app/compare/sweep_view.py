@@ -12,6 +12,7 @@ from app.choosing import presets
 from app.decoding.jobs import OVER, Busy
 from app.decoding.models import Choice
 from app.lanes import links
+from app.lanes.naming import letters
 from app.records import visitor
 from app.records.database import Unavailable
 from app.text import count, plain
@@ -28,6 +29,7 @@ from specdec_core.sweep.cases import Case
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import csv_of, failures, looping, summary, to_csv, to_json
 
+from .repeats import say
 from .sweep import Order, Sweep
 from .sweeps import MAX_CELLS, sweeps
 from .table import NOTHING
@@ -225,8 +227,8 @@ def _watch(job: Sweep) -> None:
 
 def _advice(order: Order, rows: Sequence[Measured]) -> None:
     """Which lane to take on such prompts, and how sure that is."""
-    if found := advise(rows, order.labels, leave_out=ineligible(order.lanes)):
-        st.markdown(f":material/{'thumb_up' if found.clear else 'balance'}: {plain(found.sentence)}")
+    if found := advise(rows, letters(order.labels), leave_out=ineligible(order.lanes)):
+        say(found)
 
 
 def _state(job: Sweep, done: int) -> None:
@@ -353,7 +355,7 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
         tables.draw([_line(line) for line in table.to_dict("records")], "The sweep's figures")
         st.caption(
             "Speedups and τ are medians over prompts and their repeats, α is over all prompts' judged guesses "
-            "together. In brackets: the middle half of the prompts, and the 95 % Wilson interval. The CSV has more."
+            "together. In brackets: the middle half of the prompts, and the 95% Wilson interval. The CSV has more."
         )
 
 

@@ -8,6 +8,9 @@ from statistics import fmean, geometric_mean
 from typing import Any
 
 from app.metrics.numbers import measured_speedup
+from app.text import count
+from specdec_core.analysis.advice import LEAST_CASES, compare
+from specdec_core.analysis.diagnosis import undecided
 from specdec_core.record.trace import Trace
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import LEAST_TOKENS
@@ -87,3 +90,15 @@ def speedup(plain: Trace, trace: Trace, repeats: Sequence[Measured], lane: int) 
     """A lane's speedup: the geometric mean of its repeats, without any that of the race; None if too few tokens."""
     found = speedups(repeats, lane)
     return geometric_mean(found) if found else measured_speedup(plain.stats, trace.stats)
+
+
+def verdict(repeats: Sequence[Measured], lane: int) -> str:
+    """Faster or slower than plain decoding by the repeats, with the lowest and highest; empty where there are none."""
+    found = speedups(repeats, lane)
+    if not found:
+        return ""
+    pair = compare(found, [1.0] * len(found))
+    way = ("Faster" if pair.ratio > 1.0 else "Slower") if pair.clear else undecided(pair.ratio)
+    few = f"; too few to tell, which takes at least {LEAST_CASES}" if len(found) < LEAST_CASES else ""
+    spread = f" ({min(found):.2f} to {max(found):.2f})" if len(found) > 1 else ""
+    return f"{way}, {pair.ratio:.2f}× over {count(len(found), 'repeat')}{spread}{few}."

@@ -154,10 +154,11 @@ def sentences(
     profile: Profile,
     choice: Choice,
 ) -> list[str]:
-    """What changed: the cost of the widest pass there, why, and the effect on the lane that sends it."""
+    """What changes there for the fastest lane: the cost of its widest pass, its speedup, and why."""
     if not results:
         return []
-    lane = max(range(len(results)), key=lambda at: max(results[at].widths))
+    # a bound is the fastest only where there is nothing else
+    lane = max(range(len(results)), key=lambda at: (not results[at].off_the_clock, results[at].speedup))
     one, width = results[lane], max(results[lane].widths)
     costs = one.costs
     said = [
@@ -166,8 +167,15 @@ def sentences(
     ]
     drafting = one.draft_s / len(one.rounds) / costs.target(1) if one.rounds else 0.0
     once = measured[lane]
+    lead = ""
+    if len(results) > 1:
+        lead = (
+            "Fastest is "
+            if one.speedup > 1.0
+            else "None is faster than plain decoding there. The fastest is "
+        )
     said.append(
-        f"{labels[lane]}: {one.speedup:.2f}× there ({one.kind})"
+        f"{lead}{labels[lane]}: {one.speedup:.2f}× there ({one.how})"
         + (f", its drafting {drafting:.2f} of a plain pass each round" if drafting > 0.0 else "")
         + (
             f"; measured: {once:.2f}×"
@@ -223,7 +231,7 @@ def together() -> tuple[Batches, Texts] | None:
         lane.proposer: PROPOSERS[lane.proposer].title for lane in found.lanes if lane.proposer in PROPOSERS
     }
     said = [
-        f"{name}: {one.speedup:.2f} times with {count(one.batch, 'request')}, 95 % interval {one.low:.2f} to "
+        f"{name}: {one.speedup:.2f} times with {count(one.batch, 'request')}, 95% interval {one.low:.2f} to "
         f"{one.high:.2f}."
         for lane in found.lanes
         if (name := lanes.get(lane.proposer))
@@ -242,7 +250,7 @@ def together() -> tuple[Batches, Texts] | None:
         y="speedup over plain decoding of as many",
         measured="measured",
         expected="expected",
-        interval="95 % interval",
+        interval="95% interval",
         lanes=lanes,
     )
 

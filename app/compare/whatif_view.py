@@ -85,7 +85,7 @@ def show(
             st.caption(f":material/block: {plain(name)}: {plain(result)}")
     _charts(names, lanes, measured, computed, costs, profile, _origin(traces[lanes[0]], repeats))
     _table(shown)
-    _assumptions(profile, [one for one in computed if one])
+    _assumptions(profile, costs, [one for one in computed if one])
 
 
 def _origin(trace: Trace, repeats: Sequence[Measured]) -> str:
@@ -136,14 +136,14 @@ def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
     """The figures of the bars, with labelled columns."""
     if not shown:
         return
-    kind = shown[0][2].kind
+    how = shown[0][2].how
     rows = [
         {
             "lane": name,
             "speedup, measured": "—" if once is None else f"{once:.2f}×" + bound,
-            f"speedup, {kind}": f"{one.speedup:.2f}×" + bound,
-            f"tokens/s per request, {kind}": f"{one.tokens_per_second:,.0f}",
-            f"drafting, {kind}": f"{one.draft_s / one.seconds:.0%} of the time",
+            "speedup, modelled": f"{one.speedup:.2f}×" + bound,
+            "tokens/s per request, modelled": f"{one.tokens_per_second:,.0f}",
+            "drafting, modelled": f"{one.draft_s / one.seconds:.0%} of the time",
             "rounds": f"{len(one.rounds):,}",
         }
         for name, once, one in shown
@@ -151,13 +151,13 @@ def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
     ]
     plain_speed = 1.0 / shown[0][2].costs.target(1)
     tables.draw(rows, "Speedups on this clock")
-    st.caption(f"{kind} · plain decoding there: {plain_speed:,.0f} tokens/s per request")
+    st.caption(f"{how} · plain decoding there: {plain_speed:,.0f} tokens/s per request")
 
 
-def _assumptions(profile: Profile, computed: Sequence[WhatIf]) -> None:
+def _assumptions(profile: Profile, costs: Costs, computed: Sequence[WhatIf]) -> None:
     with st.expander("What this assumes", icon=":material/fact_check:", key="whatif-assumptions"):
-        st.markdown(f"**{plain(profile.label)}** · {profile.kind}")
-        st.markdown("\n".join(f"- {plain(said)}" for said in profile.assumptions))
+        st.markdown(f"**{plain(profile.label)}** · {profile.kind} pass times")
+        st.markdown("\n".join(f"- {plain(said)}" for said in [*profile.assumptions, costs.counted] if said))
         st.markdown("**The rounds**")
         priced = dict.fromkeys(said for one in computed for said in one.assumptions)
         last = "What a round spends outside the models (searching, judging, Python) is not carried over."
@@ -170,8 +170,9 @@ def _choose(known: Mapping[str, Profile]) -> tuple[core.Choice, list[str]]:
     machines = core.options(known, {})["wp"]
     _settle("wp", machines)
     words = (
-        "Recorded: times that were measured on the machine named. Modelled: a roofline of its published figures; "
-        "its assumptions are listed below.\n\n" + define("Provenance")
+        "Recorded: pass times that were measured on the machine named; the speedups are modelled from them. Modelled: "
+        "the pass times too, as a roofline of the machine's published figures. The assumptions are listed below.\n\n"
+        + define("Provenance")
     )
     machine = pick("Machine", machines, "wp", words)
     picked = {"wp": machine}

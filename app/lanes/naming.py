@@ -62,6 +62,11 @@ def _lettered(said: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{letter} · {name}" for letter, name in zip(LETTERS, every, strict=False))
 
 
+def letters(labels: Sequence[str]) -> list[str]:
+    """The letters that labels begin with."""
+    return [label.partition(" · ")[0] for label in labels]
+
+
 def _count(lanes: Sequence[Lane], only: Collection[str] | None = None) -> int:
     """How many of these lanes their words tell apart."""
     return len({tuple(words(lane, only)) for lane in lanes})

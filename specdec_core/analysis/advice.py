@@ -1,8 +1,8 @@
 """Which lane to choose, and with what confidence: lanes compared pair by pair on the same prompts or repeats.
 
 Every case (a prompt, or a repeat on one prompt) gives one ratio of two lanes' speeds. Their geometric mean is the
-estimate, a bootstrap over cases its 95 % interval, and an exact sign test guards against too few cases: a difference
-is called clear only where the interval excludes 1 and the test's p-value is at most 5 %, which takes at least six
+estimate, a bootstrap over cases its 95% interval, and an exact sign test guards against too few cases: a difference
+is called clear only where the interval excludes 1 and the test's p-value is at most 5%, which takes at least six
 cases. Pairs are judged separately; with many lanes one in twenty may look clear by luck.
 Repeats of one prompt differ only in timing, so their interval is narrow and holds for that prompt.
 """
@@ -39,7 +39,7 @@ class Pair:
 
     Attributes:
         cases: how many ratios there are; `wins` of them say that the first was faster.
-        ratio: geometric mean of speed(first) / speed(second); `low` and `high` are its 95 % interval.
+        ratio: geometric mean of speed(first) / speed(second); `low` and `high` are its 95% interval.
         chance: two-sided p-value of so uneven a count of wins if neither lane is faster.
     """
 
@@ -66,13 +66,22 @@ class Advice:
         best: the lane with the highest speed, however uncertain.
         unit: what a case is; repeats of one prompt say nothing about others.
         pairs: `best` against every other lane, in the lanes' order.
-        sentence: the result in words, with a note on repeated text, which flatters all proposers.
+        answer: whether one lane is clearly the fastest, in a sentence or two.
+        lines: each pair's figures, and what they say.
+        notes: how to read them, and what they leave out; repeated text among it, which flatters all proposers.
     """
 
     best: int
     unit: Unit
     pairs: list[Pair]
-    sentence: str
+    answer: str
+    lines: list[str]
+    notes: str
+
+    @property
+    def text(self) -> str:
+        """All of it: the answer, a line per pair, the notes."""
+        return "\n".join([self.answer, *(f"- {line}" for line in self.lines), self.notes]).rstrip()
 
     @property
     def clear(self) -> bool:
@@ -135,12 +144,20 @@ def advise(rows: Iterable[Measured], labels: Sequence[str], leave_out: Iterable[
     best = max(lanes, key=lambda lane: math.fsum(map(math.log, columns[lane])))
     pairs = [compare(columns[best], columns[lane], (best, lane)) for lane in lanes if lane != best]
     eligible = [row for row in rows if row.lane not in out]
-    asides = (
+    notes = (
+        _reading(pairs, unit),
         _left_out(eligible, len(common), unit),
         disturbed(_raced(_usable(rows, out))),
         _repeats(_usable(rows, out), unit),
     )
-    return Advice(best, unit, pairs, _sentence(best, pairs, unit, labels) + "".join(asides))
+    return Advice(
+        best,
+        unit,
+        pairs,
+        _answer(best, pairs, unit, labels),
+        [_line(pair, unit, labels) for pair in pairs],
+        "".join(notes).strip(),
+    )
 
 
 def ineligible(lanes: Sequence[Settings]) -> list[int]:
@@ -235,38 +252,56 @@ def _repeats(rows: Iterable[Measured], unit: Unit) -> str:
     return f" {looping} of {len(shares)} texts {loop}, {flatters}." if looping else ""
 
 
-def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str]) -> str:
-    clear = [pair for pair in pairs if pair.clear]
-    unclear = [pair for pair in pairs if not pair.clear]
-    cases, said = pairs[0].cases, []
-    if clear:
-        won = (
-            f"than {labels[pair.second]} {_share(pair.wins, pair.cases, unit)} ({_ratio(pair)})"
-            for pair in clear
+def _answer(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str]) -> str:
+    if pairs[0].cases < LEAST_CASES:
+        few = too_few(pairs[0].cases, unit, "to tell")
+        return f"{few[0].upper()}{few[1:]}. So far {labels[best]} was the fastest."
+    beaten = _joined([labels[pair.second] for pair in pairs if pair.clear])
+    level = [best, *(pair.second for pair in pairs if not pair.clear)]
+    if len(level) == 1:
+        return f"{labels[best]} is clearly faster than {beaten}."
+    between = "between" if len(level) == 2 else "among"
+    also = f", and clearly faster than {beaten}" if beaten else ""
+    lanes = _joined([labels[lane] for lane in sorted(level)])
+    return f"No clear winner {between} {lanes}; {labels[best]} was the fastest on average{also}."
+
+
+def _line(pair: Pair, unit: Unit, labels: Sequence[str]) -> str:
+    said = f"{labels[pair.first]} against {labels[pair.second]}: {pair.ratio:.2f}×"
+    if pair.cases > 1:  # one has no interval
+        said += f" (95% interval {pair.low:.2f} to {pair.high:.2f})"
+    said += f", faster {share(pair.wins, pair.cases, unit)}"
+    if pair.cases < LEAST_CASES:
+        return f"{said}."
+    return f"{said}; {'clear' if pair.clear else f'not clear, as {doubt(pair)}'}."
+
+
+def doubt(pair: Pair) -> str:
+    """Why a pair is not clear although there are enough cases, without a full stop."""
+    if pair.chance <= LEVEL:
+        return "the interval contains 1"
+    if pair.chance == 1.0:
+        return "it lost about as many as it won"
+    return f"two equal lanes would be this one-sided in {100 * pair.chance:.0f} of 100 tries"
+
+
+def _reading(pairs: Sequence[Pair], unit: Unit) -> str:
+    """How the lines are read, each sentence after a space."""
+    said = ""
+    if any(pair.low > 1.0 and not pair.clear for pair in pairs) and pairs[0].cases >= LEAST_CASES:
+        said += (
+            f" An interval above 1 is not enough for “clear”, since one from a few {unit}s tends to be too narrow: the "
+            f"count of {unit}s won also has to be one that two equal lanes reach in at most {100 * LEVEL:.0f} of 100 "
+            "tries (a sign test)."
         )
-        said.append(f"{labels[best]} is faster {_joined(won)}")
-    few = cases < LEAST_CASES
-    ahead = [pair for pair in unclear if few or pair.low > 1.0]  # though luck may be enough for so many wins
-    level = [pair for pair in unclear if pair not in ahead]
-    if ahead:
-        was = "it is" if said else f"{labels[best]} was"
-        others = (f"of {labels[pair.second]} ({_ratio(pair)}{_odds(pair, unit)})" for pair in ahead)
-        why = f"but {too_few(cases, unit, 'to tell')}" if few else "but not clearly"
-        said.append(f"{was} ahead {_joined(others)}, {why}")
-    if level:
-        name = "it" if said else labels[best]
-        others = (f"{labels[pair.second]} ({_ratio(pair)}{_odds(pair, unit)})" for pair in level)
-        said.append(f"there is no clear difference between {name} and {_joined(others)}")
-    means = f" The ratios are geometric means over the {unit}s." if cases > 1 else ""
-    where = (
-        ""
-        if unit == "prompt"
-        else (
+    if pairs[0].cases > 1:
+        said += f" The ratios are geometric means over the {unit}s."
+    if unit == "repeat":
+        said += (
             " This is one prompt, repeated with the same seed: the interval says how steady the clock is, and nothing "
             "about other prompts or, above temperature 0, other draws."
         )
-    )
-    return "; ".join(said) + "." + means + where
+    return said
 
 
 def too_few(cases: int, unit: Unit, purpose: str) -> str:
@@ -276,27 +311,15 @@ def too_few(cases: int, unit: Unit, purpose: str) -> str:
     return said + (f"; at least {WORDS[LEAST_CASES]} are needed" if cases < LEAST_CASES else "")
 
 
-def _joined(parts: Iterable[str]) -> str:
-    *most, last = parts
+def _joined(parts: Sequence[str]) -> str:
+    *most, last = parts or [""]
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _share(wins: int, cases: int, unit: Unit) -> str:
+def share(wins: int, cases: int, unit: Unit) -> str:
     """Of how many cases the lane won: "on both prompts", "in 6 of 7 repeats"."""
+    of = "on" if unit == "prompt" else "in"
+    if cases == 1:
+        return f"{of} the one {unit}" if wins else f"{of} no {unit}"
     count = f"{wins} of {cases}" if wins < cases else "both" if cases == 2 else f"all {cases}"
-    return f"{'on' if unit == 'prompt' else 'in'} {count} {unit}s"
-
-
-def _odds(pair: Pair, unit: Unit) -> str:
-    """The count of wins, and how often luck alone is as one-sided; nothing of a single case."""
-    if pair.cases == 1:
-        return ""
-    # an even count is as one-sided as any, which needs no odds
-    luck = f"; p = {pair.chance:.2f}: so often two equal lanes are as one-sided" if pair.chance < 1 else ""
-    return f"; ahead {_share(pair.wins, pair.cases, unit)}{luck}"
-
-
-def _ratio(pair: Pair) -> str:
-    if pair.cases == 1:  # which has no interval
-        return f"{pair.ratio:.2f}×"
-    return f"{pair.ratio:.2f}×, 95 % interval {pair.low:.2f} to {pair.high:.2f}"
+    return f"{of} {count} {unit}s"

@@ -43,7 +43,7 @@ class Diagnosis:
 
     Attributes:
         speedup: measured, time per token of the plain lane over that of this one.
-        low, high: its 95 % interval from the scatter of both lanes' rounds or of blocks of them.
+        low, high: its 95% interval from the scatter of both lanes' rounds or of blocks of them.
         alpha: acceptance rate; None where proposals branch or nothing was judged.
         tokens: τ, committed tokens.
         guessed: the longest path guessed, of what the target read.
@@ -128,35 +128,35 @@ class Diagnosis:
         """The verdict with a round's account, and the main loss; one more where repeated text flatters them."""
         noise = ", less than one by timing noise" if self.cost < 1.0 - LEAST_LOSS else ""
         account = f"{self.tokens:.2f} tokens a round, in the time of {self.cost:.2f} plain rounds{noise}"
-        return self._said(f": {account}")
+        return f"{self.verdict}: {account}. {self.loss}"
 
     @property
     def short(self) -> str:
         """The sentence without the account, to stand beside a drawing of `segments`."""
-        return self._said("")
+        return f"{self.verdict}. {self.loss}"
 
-    def _said(self, account: str) -> str:
+    @property
+    def verdict(self) -> str:
+        """Faster or slower than plain decoding in this run, and by how much; without a full stop."""
         slower = self.speedup < 0.995 and self.high < 1.0
         faster = self.speedup > 1.005 and self.low > 1.0
-        way = "Slower" if slower else "Faster" if faster else self._open
+        way = "Slower" if slower else "Faster" if faster else undecided(self.speedup)
         doubt = (
             ""
             if slower or faster
-            else f" (95 % interval {self.low:.2f} to {self.high:.2f}, by the scatter of the rounds)"
+            else f" (95% interval {self.low:.2f} to {self.high:.2f}, by the scatter of the rounds)"
         )
         if beyond(self.speedup, self.tokens):
             doubt += f", above its {self.tokens:.2f} tokens per pass, so timing noise"
+        return f"{way}, {self.speedup:.2f}×{doubt}"
+
+    @property
+    def loss(self) -> str:
+        """The main loss; one more sentence where repeated text flatters the lane."""
         repeats = (
             f" {'This flatters the lane: ' if self.flattered else ''}{self.repeats}." if self.repeats else ""
         )
-        return f"{way}, {self.speedup:.2f}×{doubt}{account}. {self._cause()}.{repeats}"
-
-    @property
-    def _open(self) -> str:
-        """What is said where the interval contains 1."""
-        if 0.995 <= self.speedup <= 1.005:
-            return "About as fast as plain"
-        return f"Not clearly {'faster' if self.speedup > 1.0 else 'slower'} than plain"
+        return f"{self._cause()}.{repeats}"
 
     @property
     def _names(self) -> dict[Cause, str]:
@@ -199,6 +199,13 @@ class Diagnosis:
             f", and as much to {name}" for name in others if name in shown and shown[name] == shown.get(mine)
         ]
         return f"Most was lost to {words}{''.join(alike)}"
+
+
+def undecided(speedup: float) -> str:
+    """The verdict where a speedup may be luck."""
+    if 0.995 <= speedup <= 1.005:
+        return "About as fast as plain"
+    return f"Not clearly {'faster' if speedup > 1.0 else 'slower'} than plain"
 
 
 def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | None:
@@ -258,7 +265,7 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
 
 
 def scattered(plain: Sequence[Round], lane: Sequence[Round]) -> float:
-    """The factor by which a speedup's 95 % interval reaches up and down, by the scatter of both lanes' rounds."""
+    """The factor by which a speedup's 95% interval reaches up and down, by the scatter of both lanes' rounds."""
     return math.exp(NORMAL_95 * math.hypot(*map(_scatter, (plain, lane))))
 
 

@@ -3,8 +3,7 @@
 What was proposed and accepted stays as recorded. Only time changes: each round takes its draft passes and
 one target pass over all its nodes, at what the profile says they cost; plain decoding of as many tokens takes one pass
 over one token each. What a round spends outside the models (searching, judging, Python) is left out, as it belongs to
-the machine it was measured on. So the result holds for these rounds under these times: recorded or modelled,
-never measured.
+the machine it was measured on. So the result is modelled, never measured or recorded, even where the pass times were.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ class WhatIf:
     """A recorded decode on a profile's clock. Times in seconds, per text where a batch has several.
 
     Attributes:
-        label, kind, provenance: the profile's.
+        label, kind: the profile's.
+        origin: where the profile's times come from.
         costs: the times of its passes; also batch, context and models.
         widths: tokens in the target's pass, round by round.
         rounds: seconds of each round.
@@ -43,7 +43,7 @@ class WhatIf:
 
     label: str
     kind: Literal["recorded", "modelled"]
-    provenance: str
+    origin: str
     costs: Costs
     widths: tuple[int, ...]
     rounds: tuple[float, ...]
@@ -53,6 +53,16 @@ class WhatIf:
     tokens: int
     off_the_clock: bool
     assumptions: tuple[str, ...]
+
+    @property
+    def how(self) -> str:
+        """How its figures came about, in a few words."""
+        return "modelled from recorded pass times" if self.kind == "recorded" else "modelled"
+
+    @property
+    def provenance(self) -> str:
+        """Where its figures come from, in a few words."""
+        return f"{self.how} · {self.origin}"
 
     @property
     def seconds(self) -> float:
@@ -137,12 +147,19 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
         how.append(
             "The record does not say how much of the output matrix the heads read, so the whole is counted."
         )
+    if kind and kind.priced == "heads":
+        how.append(
+            "A head keeps the size, relative to its target, that it has in the record. The target's output matrix does "
+            f"not: it is {costs.output_share:.0%} of what a pass reads there, and usually a larger share of a smaller "
+            "target. So heads that read its rows (EAGLE) cost more of a pass on a small target, and those with an "
+            "output matrix of their own (EAGLE-3) do not."
+        )
     if costs.batch > 1:
         how.append("All texts of the batch go through these rounds together, as if each were this one.")
     return WhatIf(
         label=profile.label,
         kind=profile.kind,
-        provenance=profile.provenance,
+        origin=profile.origin,
         costs=costs,
         widths=tuple(widths),
         rounds=tuple(rounds),

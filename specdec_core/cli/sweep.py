@@ -184,7 +184,7 @@ def show(rows: Sequence[Measured], machine: str) -> None:
     out.print(
         Text(
             f"Measured on {machine}. Speedup against plain decoding in the same turn, median over prompts; in brackets "
-            f"the quartiles over prompts. ▲ faster, ▼ slower, = within 0.5 %, – fewer than {LEAST_TOKENS} tokens. "
+            f"the quartiles over prompts. ▲ faster, ▼ slower, = within 0.5%, – fewer than {LEAST_TOKENS} tokens. "
             "τ: tokens per target pass. α: accepted of judged, on chains only.",
             style="dim",
         )
@@ -211,8 +211,8 @@ def recommend(rows: Sequence[Measured], lanes: Sequence[Settings]) -> None:
 
     labels, no_choice = {row.lane: row.label for row in rows}, ineligible(lanes)
     found = advise(rows, [labels.get(number, "") for number in range(len(lanes))], leave_out=no_choice)
-    sentence = found.sentence if found else "none: no two eligible lanes wrote enough to be compared."
-    out.print(Text.assemble(("recommendation: ", "bold"), shown(sentence)))
+    said = found.text if found else "none: no two eligible lanes wrote enough to be compared."
+    out.print(Text.assemble(("recommendation: ", "bold"), shown(said)))
     if left_out := [labels[number] for number in no_choice if number in labels]:
         out.print(
             Text(f"not eligible (lossy, or drafting is not counted): {'; '.join(left_out)}", style="dim")

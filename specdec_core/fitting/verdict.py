@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from specdec_core.analysis.advice import LEAST_CASES, Pair, compare, too_few
+from specdec_core.analysis.advice import LEAST_CASES, Pair, compare, doubt, share, too_few
 from specdec_core.record.repeats import LOOP
 
 from .bench import speeds
@@ -105,14 +105,16 @@ def _sentence(first: Tested, stays: bool, requests: int) -> str:
         found = f"{first.tuning:.2f}× {over} on the prompts of the search" if first.tuning else "not measured"
         return f"{name}: {found}; nothing was tested on held-back prompts, so the figure flatters it."
     prompts = f"{pair.cases} held-back prompt{'s' if pair.cases != 1 else ''}"
-    interval = f"95 % interval {span(pair.low, pair.high)}" if pair.cases > 1 else "too few for an interval"
+    interval = f"95% interval {span(pair.low, pair.high)}" if pair.cases > 1 else "too few for an interval"
     figure = f"{pair.ratio:.2f}× {over} on {prompts}, {how} ({interval})"
     if stays:
         return f"Plain decoding stays: the best candidate was {name}, at {figure}."
     if pair.clear:
         return f"{name}: {figure}."
     if pair.cases >= LEAST_CASES:
-        return f"{name}: {figure}. That is not clearly faster than plain decoding."
+        won = share(pair.wins, pair.cases, "prompt")
+        unclear = "That is not clearly faster than plain decoding"
+        return f"{name}: {figure}. {unclear}: it was faster {won}, and {doubt(pair)}."
     few = too_few(pair.cases, "prompt", "to call this faster")
     return f"{name}: {figure}. {few[:1].upper()}{few[1:]}."
 

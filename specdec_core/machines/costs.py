@@ -25,6 +25,7 @@ class Costs:
         output_share: the output matrix's share of the parameters that a pass of the target reads.
         batch, context: texts in a pass, and tokens of each in the KV cache.
         pair: a description of both models.
+        counted: how many parameters a modelled pass reads, in words; empty where passes were timed.
     """
 
     target: PassTime
@@ -34,6 +35,7 @@ class Costs:
     batch: int
     context: int
     pair: str
+    counted: str = ""
 
     def ratio(self, tokens: int) -> float:
         """T(n)/T(1): how many plain passes a pass over n tokens costs."""

@@ -107,6 +107,11 @@ def shape_of(size: str) -> Shape:
     return scaled(parameters, f"{float(found[1]):g}{found[2].upper()}")
 
 
+def in_words(parameters: int) -> str:
+    """A number of parameters, such as "8.03 billion"."""
+    return f"{parameters / 1e6:,.1f} million" if parameters < 1e9 else f"{parameters / 1e9:,.2f} billion"
+
+
 def scaled(parameters: float, name: str) -> Shape:
     """A model of so many parameters in the proportions of the published one that is nearest in size."""
     near = min(SHAPES.values(), key=lambda one: abs(log(one.parameters / parameters)))

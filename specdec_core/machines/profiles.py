@@ -21,6 +21,7 @@ from specdec_core.errors import SettingsError, sentence
 from specdec_core.theory import pass_time
 
 from .costs import MAX_BATCH, MAX_CONTEXT, Costs, Named, PassTime, Short, Strict
+from .model_sizes import in_words
 from .roofline import Modelled
 
 MAX_BYTES = 1_000_000  # of a file
@@ -109,8 +110,13 @@ class Recorded(Named):
 
     @property
     def provenance(self) -> str:
-        """Where the times come from, in a few words."""
-        return f"recorded · {self.machine}, {self.date[:10]}"
+        """Where the times come from, in a few words, and that they were recorded."""
+        return f"recorded · {self.origin}"
+
+    @property
+    def origin(self) -> str:
+        """Where and when the times were recorded."""
+        return f"{self.machine}, {self.date[:10]}"
 
     @property
     def batches(self) -> list[int]:
@@ -157,10 +163,8 @@ class Recorded(Named):
             f"{'CPU threads: ' + str(self.threads) if self.device == 'cpu' else self.passes}), {self.date[:10]}, "
             + ", ".join(f"{name} {number}" for name, number in self.packages.items())
             + ".",
-            f"{self.target.name} ({_millions(self.target.parameters)} parameters)"
-            + (
-                f", drafted by {self.draft.name} ({_millions(self.draft.parameters)})." if self.draft else "."
-            ),
+            f"{self.target.name} ({in_words(self.target.parameters)} parameters)"
+            + (f", drafted by {self.draft.name} ({in_words(self.draft.parameters)})." if self.draft else "."),
             "Between measured widths T(n) is a straight line; beyond the last one its last slope continues.",
         ]
         if self.weights == "random":
@@ -232,7 +236,3 @@ def _check_columns(name: str, widths: tuple[int, ...], *columns: tuple[float, ..
     rising = all(one < other for one, other in pairwise(widths))
     if widths[:1] != (1,) or not rising or any(len(column) != len(widths) for column in columns):
         raise ValueError(f"{name} must rise from 1, with one time for each in every column")
-
-
-def _millions(parameters: int) -> str:
-    return f"{parameters / 1e6:,.1f} million" if parameters < 1e9 else f"{parameters / 1e9:,.2f} billion"

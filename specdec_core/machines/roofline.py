@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from specdec_core.errors import SettingsError
 
 from .costs import MAX_BATCH, MAX_CONTEXT, Costs, Named, Text
-from .model_sizes import Shape, shape_of
+from .model_sizes import Shape, in_words, shape_of
 
 # kernels per transformer layer, in round numbers: norms, projections, rotation, attention, MLP
 KERNELS = 10
@@ -49,8 +49,13 @@ class Modelled(Named):
 
     @property
     def provenance(self) -> str:
-        """Where the times come from, in a few words."""
-        return f"modelled · roofline of {self.label}"
+        """Where the times come from, in a few words, and that they are modelled."""
+        return f"modelled · {self.origin}"
+
+    @property
+    def origin(self) -> str:
+        """Where the times come from."""
+        return f"roofline of {self.label}"
 
     def costs(
         self, batch: int = 1, context: int | None = None, target: str = PAIR[0], draft: str | None = PAIR[1]
@@ -83,6 +88,7 @@ class Modelled(Named):
             batch=batch,
             context=context,
             pair=target + (f" with {draft}" if draft else ""),
+            counted=" ".join(_counted(model) for model in (large, small) if model),
         )
 
     def seconds(self, model: Shape, tokens: int, batch: int, context: int) -> float:
@@ -131,20 +137,34 @@ class Modelled(Named):
     def assumptions(self) -> list[str]:
         """The formula, its figures with their sources, and what it leaves out."""
         figures = (
-            f"{self.bytes_per_s / 1e9:,.4g} GB/s",
-            f"{self.flops_per_s / 1e12:,.4g} TFLOP/s",
-            f"{self.memory_bytes / 1e9:,.4g} GB",
+            f"{_figure(self.bytes_per_s / 1e9)} GB/s",
+            f"{_figure(self.flops_per_s / 1e12)} TFLOP/s",
+            f"{_figure(self.memory_bytes / 1e9)} GB",
             f"{self.kernel_s * 1e6:g} µs a kernel, {KERNELS} kernels a layer",
         )
         return [
             "T(n) = max(bytes moved / bandwidth, operations / throughput) + layers × kernels × time per kernel.",
-            "Bytes: all weights once, and keys and values of context + n tokens for every text of the batch, "
-            f"{BYTES[self.dtype]} bytes a number ({self.dtype}). Operations: 2 × parameters × batch × n, "
-            "and attention.",
+            "Bytes: the weights read, once, and keys and values of context + n tokens for every text of the batch, "
+            f"{BYTES[self.dtype]} bytes a number ({self.dtype}). Operations: 2 × parameters read × batch × n, "
+            "and attention. Read are all matrices but an input embedding that is not also the output matrix: of that a "
+            "pass looks up a row per token.",
             *(f"{figure}: {self.sources[name]}" for name, figure in zip(self.FIGURES, figures, strict=True)),
-            "Peak figures: real kernels reach perhaps 60 to 90 % of either, so seconds are lower bounds. Ratios "
+            "Peak figures: real kernels reach perhaps 60 to 90% of either, so seconds are lower bounds. Ratios "
             "depend less on that. Sampling, tokenising and Python cost nothing here. Nothing is quantised.",
         ] + ([self.note] if self.note else [])
+
+
+def _counted(model: Shape) -> str:
+    """How many of a model's parameters a pass reads, as a sentence."""
+    read = in_words(model.read)
+    if model.tied:
+        return f"A pass of {model.name} reads {read} parameters; its input embedding is the output matrix."
+    return f"A pass of {model.name} reads {read} of its {in_words(model.parameters)} parameters."
+
+
+def _figure(value: float) -> str:
+    """A number of four significant digits, in full."""
+    return f"{float(f'{value:.4g}'):,.10g}"
 
 
 def _in_range(name: str, value: Any, least: int, most: int) -> None:

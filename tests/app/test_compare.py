@@ -18,6 +18,7 @@ from hypothesis import strategies as some
 from streamlit.testing.v1 import AppTest
 
 from app.choosing import presets
+from app.compare import timing
 from app.compare.table import frame, html, table, to_json
 from app.compare.timing import speedups
 from app.decoding.run import Request
@@ -521,6 +522,10 @@ def test_repeats_bring_a_spread_and_advice(fresh: Runs, monkeypatch: pytest.Monk
         else:
             assert "first run; the " in words(again) and "has the mean of 7 repeats" in words(again), tab
             assert "machine, this run" not in "".join(note.value for note in again.caption), tab
+        if tab == "Race":
+            why = next(part for element in again.get("html") if "sd-why" in (part := element.proto.body))
+            leading = [lane.partition(" First run: ")[0] for lane in re.findall(r"<p>([^<]+)</p>", why)]
+            assert leading == [timing.verdict(job.rows, lane) for lane in (1, 2)] and all(leading)
     press(at, "go")  # another run: the repeats were not of it
     assert "repeats" not in at.query_params
     finish(at, fresh)

@@ -14,7 +14,7 @@ from app.compare.repeats import noise
 from app.compare.table import STYLE, frame, table
 from app.compare.table import html as as_html
 from app.compare.take_along import checked
-from app.compare.timing import speedups
+from app.compare.timing import speedups, verdict
 from app.metrics.differences import Differences
 from app.metrics.numbers import measured_speedup
 from app.running.why import Why, html
@@ -30,6 +30,29 @@ from .test_compare import LANES, raced
 @pytest.fixture(scope="module")
 def traces() -> list[Trace]:
     return raced(LANES)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "said"),
+    [
+        ([1.28, 0.88, 1.2, 0.95, 1.1, 0.97, 1.05],
+         "Not clearly faster than plain, 1.05× over 7 repeats (0.88 to 1.28)."),
+        ([1.2, 1.3, 1.25, 1.3, 1.2, 1.3], "Faster, 1.26× over 6 repeats (1.20 to 1.30)."),
+        ([0.8, 0.7, 0.75, 0.7, 0.8, 0.7], "Slower, 0.74× over 6 repeats (0.70 to 0.80)."),
+        ([1.3, 1.2], "Not clearly faster than plain, 1.25× over 2 repeats (1.20 to 1.30); too few to tell, which takes "
+         "at least 6."),
+        ([1.0], "About as fast as plain, 1.00× over 1 repeat; too few to tell, which takes at least 6."),
+        ([], ""),
+    ],
+)  # fmt: skip
+def test_repeats_decide_what_is_called_faster(ratios: list[float], said: str) -> None:
+    """Catches: a verdict from the first run alone above seven repeats that do not bear it out."""
+    cells = [
+        Measured("own", "prompt", lane, "x", turn, tokens=40, seconds=seconds)
+        for turn, ratio in enumerate(ratios)
+        for lane, seconds in enumerate((2.0, 2.0 / ratio))
+    ]
+    assert verdict(cells, 1) == said
 
 
 def test_repeats_give_the_speedup_its_spread(traces: list[Trace]) -> None:
@@ -162,7 +185,7 @@ def test_under_each_title_are_a_few_words_that_say_what_it_is(traces: list[Trace
     for row in rows:
         assert 2 <= len(row.brief.split()) <= 5 and f"<small>{escape(row.brief)}</small>" in shown
     notes = [cell.note for row in rows if row.key == "acceptance_rate" for cell in row.cells]
-    assert any(re.search(r"95 % interval \d+% to \d+%, \d+ judged", note) for note in notes), notes
+    assert any(re.search(r"95% interval \d+% to \d+%, \d+ judged", note) for note in notes), notes
 
 
 def test_guesses_that_were_never_sent_are_told_apart() -> None:

@@ -308,6 +308,36 @@ def test_the_sentence_about_the_knee_is_the_roofline_s(race_traces: list[Trace])
         assert f"{profile.knee(SHAPES['8B'], batch, 512):,}" in said[2] or "one token" in said[2]
 
 
+def test_only_pass_times_are_called_recorded(race_traces: list[Trace]) -> None:
+    """Catches: a computed speedup that is called recorded, in a sentence, a table, a legend or a chart's source."""
+    how = "modelled from recorded pass times"
+    at = opened(race_traces, wp="h200-8b")
+    assert f"× there ({how})" in words(at) and f"{how} · plain decoding there" in words(at)
+    assert "speedup, modelled" in tables(at)[0][0]
+    assert not any("recorded" in column for column in tables(at)[0][0])
+    chart = charts.clocks(["b"], [1.0], [replay(race_traces[1], known()["h200-8b"])], "here")
+    assert chart.figure.data[1].name.startswith("modelled · ") and f"times, {how}." in chart.alt
+    assert chart.provenance.partition("|")[2].strip().startswith(f"{how} · NVIDIA H200, ")
+
+
+def test_the_sentence_names_the_fastest_lane(race_traces: list[Trace]) -> None:
+    """Catches: the words of the lane that sends the widest pass, whatever its speed; a bound that is called fastest."""
+    profile = known()[CARD]
+    choice = whatif.Choice(CARD, 1, 512, "8B", "1B")
+    one = replay(race_traces[1], profile, target="8B", draft="1B")
+    faster, slow = replace(one, plain_s=3 * one.seconds), replace(one, plain_s=0.8 * one.seconds)
+    bound = replace(one, plain_s=4 * one.seconds, off_the_clock=True)
+    said = whatif.sentences(["B", "C", "D"], [1.1] * 3, [slow, faster, bound], profile, choice)[1]
+    assert said.startswith("Fastest is C: 3.00× there (modelled)")
+    said = whatif.sentences(["B", "C"], [1.1] * 2, [slow, slow], profile, choice)[1]
+    assert said.startswith(
+        "None is faster than plain decoding there. The fastest is B: 0.80× there (modelled)"
+    )
+    assert whatif.sentences(["B"], [1.1], [faster], profile, choice)[1].startswith(
+        "B: 3.00× there (modelled)"
+    )
+
+
 def test_two_speedups_on_one_machine_say_why_they_differ(race_traces: list[Trace]) -> None:
     """Catches: a measured and a recorded speedup under one machine's name, 1.23 and 1.86 times, and no word."""
     name = of_kind(Recorded)

@@ -58,7 +58,7 @@ def test_ratio_and_interval_are_those_of_the_pairs() -> None:
 
 
 def test_no_difference_is_seldom_called_one() -> None:
-    """400 pairs of equal lanes: a false alarm at 5 % each would be 20; more than 36 has a chance below 1 in 1,000."""
+    """400 pairs of equal lanes: a false alarm at 5% each would be 20; more than 36 has a chance below 1 in 1,000."""
     rng = random.Random(7)
     alarms = sum(
         advice.compare([rng.lognormvariate(0, 0.2) for _ in range(10)], [1.0] * 10).clear for _ in range(400)
@@ -77,9 +77,13 @@ def test_a_clear_winner_is_named_with_its_counts() -> None:
     assert (found.best, found.unit, found.clear) == (1, "prompt", True)
     pair = found.pairs[0]
     assert (pair.wins, pair.cases) == (9, 10)
-    assert found.sentence.startswith("Draft is faster than Plain on 9 of 10 prompts (1.2")
-    assert f"{pair.low:.2f} to {pair.high:.2f}" in found.sentence
-    assert found.sentence.endswith(". The ratios are geometric means over the prompts.")
+    assert found.answer == "Draft is clearly faster than Plain."
+    assert found.lines == [
+        f"Draft against Plain: {pair.ratio:.2f}× (95% interval {pair.low:.2f} to {pair.high:.2f}), "
+        "faster on 9 of 10 prompts; clear."
+    ]
+    assert found.notes == "The ratios are geometric means over the prompts."
+    assert found.text == f"{found.answer}\n- {found.lines[0]}\n{found.notes}"
 
 
 def test_the_third_lane_that_is_too_close_is_said_to_be_so() -> None:
@@ -91,29 +95,37 @@ def test_the_third_lane_that_is_too_close_is_said_to_be_so() -> None:
     assert not found.clear
     clear = {pair.second: pair.clear for pair in found.pairs}
     assert clear[0] and not clear[3 - found.best]
-    assert "is faster than Plain on all 8 prompts" in found.sentence
-    assert "; there is no clear difference between it and " in found.sentence
+    best = LABELS[found.best]
+    assert found.answer == (
+        f"No clear winner between Draft and Lookup; {best} was the fastest on average, and clearly faster than Plain."
+    )
+    assert found.lines[0].endswith("faster on all 8 prompts; clear.")
+    assert found.lines[1].endswith("faster on 4 of 8 prompts; not clear, as it lost about as many as it won.")
 
 
 def test_a_count_that_luck_explains_is_said_to_be_one() -> None:
-    """Ahead in six of seven: 2 · (1 + 7) / 2⁷. Catches: "too few to tell" beside an interval that leaves out 1."""
+    """Ahead in six of seven: 2 · (1 + 7) / 2⁷. Catches: "too few to tell" beside an interval that leaves out 1, and
+    "not clear" beside it without a reason."""
     found = advice.advise(rows({0: [100.0] * 7, 1: [150.0] * 6 + [99.0]}, prompts=False), LABELS)
     assert found is not None and found.pairs[0].chance == pytest.approx(0.125)
-    assert (
-        "; ahead in 6 of 7 repeats; p = 0.12: so often two equal lanes are as one-sided), but not clearly"
-        in found.sentence
+    assert found.pairs[0].low > 1.0
+    assert found.answer == "No clear winner between Plain and Draft; Draft was the fastest on average."
+    assert found.lines[0].endswith(
+        "faster in 6 of 7 repeats; not clear, as two equal lanes would be this one-sided in 12 of 100 tries."
     )
+    assert "An interval above 1 is not enough for “clear”" in found.notes
 
 
-def test_several_lanes_that_cannot_be_told_apart_are_one_sentence() -> None:
-    """Catches: lanes strung together by semicolons, odds in a form that must be read twice, an unnamed mean."""
+def test_the_answer_comes_first_and_each_pair_has_a_line() -> None:
+    """Catches: lanes strung together in one sentence, odds in a form that must be read twice, an unnamed mean."""
     found = advice.advise(rows({0: [100.0, 100], 1: [150.0, 150], 2: [140.0, 155]}), LABELS)
     assert found is not None
-    assert found.sentence == (
-        "Draft was ahead of Plain (1.50×, 95 % interval 1.50 to 1.50; ahead on both prompts; p = 0.50: so often two "
-        "equal lanes are as one-sided) and of Lookup (1.02×, 95 % interval 0.97 to 1.07; ahead on 1 of 2 prompts), but "
-        "two prompts are too few to tell; at least six are needed. The ratios are geometric means over the prompts."
-    )
+    assert found.text.splitlines() == [
+        "Two prompts are too few to tell; at least six are needed. So far Draft was the fastest.",
+        "- Draft against Plain: 1.50× (95% interval 1.50 to 1.50), faster on both prompts.",
+        "- Draft against Lookup: 1.02× (95% interval 0.97 to 1.07), faster on 1 of 2 prompts.",
+        "The ratios are geometric means over the prompts.",
+    ]
 
 
 def test_equal_lanes_are_called_equal_and_not_too_few_to_tell() -> None:
@@ -121,18 +133,20 @@ def test_equal_lanes_are_called_equal_and_not_too_few_to_tell() -> None:
     column = [101.0, 99, 102, 98, 99, 99, 110]
     found = advice.advise(rows({0: [50.0] * 7, 1: column, 2: [100.0] * 7}, prompts=False), LABELS)
     assert found is not None and found.pairs[1].wins == 3
-    assert "faster than Plain in all 7 repeats" in found.sentence
-    assert (
-        "there is no clear difference between it and Lookup (1.01×, 95 % interval 0.99 to 1.04; "
-        in found.sentence
+    assert found.answer.startswith(
+        "No clear winner between Draft and Lookup; Draft was the fastest on average"
     )
-    assert "too few" not in found.sentence and "is ahead" not in found.sentence
+    assert found.lines[1] == (
+        "Draft against Lookup: 1.01× (95% interval 0.99 to 1.04), faster in 3 of 7 repeats; not clear, as it lost "
+        "about as many as it won."
+    )
+    assert "too few" not in found.text and "not enough" not in found.text
 
 
 def test_one_case_has_no_interval() -> None:
-    """Catches: "95 % interval 1.11 to 1.11"."""
+    """Catches: "95% interval 1.11 to 1.11"."""
     found = advice.advise(rows({0: [100.0], 1: [111.0]}), LABELS)
-    assert found is not None and "1.11×)" in found.sentence and "interval 1.11" not in found.sentence
+    assert found is not None and found.lines == ["Draft against Plain: 1.11×, faster in the one repeat."]
 
 
 def test_prompts_whose_texts_are_too_short_are_said_to_be_left_out() -> None:
@@ -141,8 +155,8 @@ def test_prompts_whose_texts_are_too_short_are_said_to_be_left_out() -> None:
     short = [replace(cell, tokens=8) if cell.name == "prompt 1" else cell for cell in cells]
     found = advice.advise(short, LABELS)
     assert found is not None and found.unit == "prompt"
-    assert "one prompt is too few" in found.sentence and "same seed" not in found.sentence
-    assert "1 of 2 prompts is left out: a lane wrote fewer than 16 tokens there" in found.sentence
+    assert "One prompt is too few" in found.answer and "same seed" not in found.notes
+    assert "1 of 2 prompts is left out: a lane wrote fewer than 16 tokens there" in found.notes
 
 
 def test_times_that_cannot_be_right_are_said_beside_the_advice() -> None:
@@ -153,8 +167,8 @@ def test_times_that_cannot_be_right_are_said_beside_the_advice() -> None:
     ]
     found = advice.advise(cells, LABELS)
     assert found is not None
-    assert "In 1 of 6 races against plain decoding the speedup exceeds the tokens per pass" in found.sentence
-    assert "exceeds" not in advice.advise(cells[:5] + cells[6:11], LABELS).sentence  # type: ignore[union-attr]
+    assert "In 1 of 6 races against plain decoding the speedup exceeds the tokens per pass" in found.notes
+    assert "exceeds" not in advice.advise(cells[:5] + cells[6:11], LABELS).text  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("cases", [1, 3, 5])
@@ -163,9 +177,9 @@ def test_fewer_than_six_cases_never_tell(cases: int) -> None:
     found = advice.advise(rows({0: [10.0] * cases, 1: [100.0] * cases}, prompts=False), LABELS)
     assert found is not None
     assert found.best == 1 and not found.clear
-    assert "too few to tell" in found.sentence
-    assert "one prompt, repeated" in found.sentence
-    assert found.sentence.endswith("nothing about other prompts or, above temperature 0, other draws.")
+    assert "too few to tell" in found.answer
+    assert "one prompt, repeated" in found.notes
+    assert found.notes.endswith("nothing about other prompts or, above temperature 0, other draws.")
     assert advice.advise(rows({0: [10.0] * 6, 1: [100.0] * 6}, prompts=False), LABELS).clear  # type: ignore[union-attr]
 
 
@@ -207,11 +221,11 @@ def test_texts_that_loop_are_said_beside_the_advice() -> None:
     for at, row in enumerate(cells):
         row.repeated = 0.9 if at % 6 in (1, 4) else 0.19
     found = advice.advise(cells, LABELS)
-    assert plain is not None and found is not None and "loop" not in plain.sentence
-    assert found.sentence == plain.sentence + " 2 of 6 texts loop, which can flatter a proposer."
+    assert plain is not None and found is not None and "loop" not in plain.notes
+    assert found.notes == plain.notes + " 2 of 6 texts loop, which can flatter a proposer."
     again = rows({0: [10.0] * 6, 1: [30.0] * 6}, prompts=False)
     for row in again:
         row.repeated = 0.5
     found = advice.advise(again, LABELS)
     assert found is not None
-    assert found.sentence.endswith(" 50% of the text repeats, which can flatter a proposer.")
+    assert found.notes.endswith(" 50% of the text repeats, which can flatter a proposer.")

@@ -209,7 +209,7 @@ def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() ->
         assert unclear.sentence.startswith(
             f"{words} {'than ' * ('Not' in words)}{'as ' * ('About' in words)}plain, "
         )
-        assert f"(95 % interval {unclear.low:.2f} to {unclear.high:.2f}, by the scatter" in unclear.sentence
+        assert f"(95% interval {unclear.low:.2f} to {unclear.high:.2f}, by the scatter" in unclear.sentence
 
 
 def test_load_that_lasts_for_several_rounds_is_called_neither_faster_nor_slower() -> None:

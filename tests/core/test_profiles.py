@@ -208,6 +208,24 @@ def test_every_shipped_profile_is_whole_and_says_where_it_comes_from() -> None:
         assert 0 < costs.output_share < 1
 
 
+def test_the_stated_formula_gives_the_stated_figures() -> None:
+    """The parameters that a pass reads, as the page names them, times 2 bytes, over the bandwidth. Catches: "all
+    weights", which gives 117 tokens/s of an 8B on an A100 where the page says 125; 13,400 GB/s written as 1.34e+04."""
+    found = shipped()[0]
+    costs = found["a100-80gb"].costs(context=128)
+    assert "A pass of 8B reads 7.50 billion of its 8.03 billion parameters." in costs.counted
+    assert (
+        "A pass of 1B reads 1.24 billion parameters; its input embedding is the output matrix."
+        in costs.counted
+    )
+    weights = 7.5e9 * 2 / 2_039e9 + 32 * 10 * 2e-6
+    assert 1 / costs.target(1) == pytest.approx(1 / weights, rel=0.005)
+    for name, figure in (("a100-80gb", "2,039 GB/s"), ("h100-sxm-x4", "13,400 GB/s"), ("h100-sxm", "80 GB")):
+        assert any(said.startswith(figure) for said in found[name].assumptions), name
+    assert not any("e+" in said for one in found.values() for said in one.assumptions)
+    assert found["h200-8b"].costs().counted == ""
+
+
 def test_a_recorded_profile_is_read_between_its_widths_and_at_its_own_contexts() -> None:
     profile = read(json.dumps(RECORDED), "x.json")
     assert isinstance(profile, Recorded)

@@ -71,7 +71,7 @@ def test_rounds_by_hand() -> None:
     assert result.speedup == pytest.approx(0.024 / 0.023)
     assert result.tokens_per_second == pytest.approx(6 / 0.023)
     assert (result.kind, result.label, result.costs.context) == ("recorded", "here", 128)
-    assert result.provenance == "recorded · a machine, 2026-01-01"
+    assert result.provenance == "modelled from recorded pass times · a machine, 2026-01-01"
 
 
 def test_what_the_target_never_saw_is_not_in_its_pass() -> None:
@@ -132,6 +132,7 @@ def test_heads_cost_what_they_read_of_the_output_matrix(rows: int | None, output
     found = replay(trace, HERE)
     assert found.draft_s == pytest.approx((0.05 + output) * 0.004)
     assert any("so the whole is counted" in said for said in found.assumptions) is (rows is None)
+    assert any("output matrix does not: it is 20% of what" in said for said in found.assumptions)
 
 
 def test_an_early_exit_costs_its_layers_and_the_output_matrix() -> None:

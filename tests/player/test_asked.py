@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -315,6 +316,18 @@ def test_the_large_figure_is_the_whole_run_s(page: Page, width: int) -> None:
     expect(figure).to_be_hidden()
     expect(value).to_have_text(whole)
     assert font(value) == large
+
+
+def test_a_lane_s_speedup_says_over_what(page: Page) -> None:
+    """Catches: "1.45× A · Plain decoding", a figure beside a name and no word between."""
+    traces = [
+        {"label": f"{letter} · {name}", "url": f"/traces/{name}.json"}
+        for letter, name in zip("ABC", ("plain", "spec", "spec"), strict=True)
+    ]
+    open_player(page, traces=traces, cursor={"round": None, "node": None})
+    said = page.locator(".lane .ratio").nth(1)
+    expect(said).to_be_visible()
+    expect(said).to_have_text(re.compile(r"^\d\.\d\d× against A · plain$"))
 
 
 def swiped(page: Page, part: Locator) -> None:

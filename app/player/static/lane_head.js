@@ -19,7 +19,7 @@ export function createHead(at, lead) {
   const numbers = {
     rate: el("b"), tokens: el("b"), clock: el("b"), unit: el("span"), ratio: el("b"),
   };
-  const ratio = el("span", { class: "number ratio", title: "" }, numbers.ratio, " ", el("span"));
+  const ratio = el("span", { class: "number ratio", title: "" }, numbers.ratio, el("span"));
   const repeated = el("span", { class: "repeated", title: T.repeatsMean });
   const root = el(
     "div", { class: "lane-head" },
@@ -52,7 +52,7 @@ export function createHead(at, lead) {
       button.setAttribute("title", [view.lane.about, T.lead(view.lane.label, at + 1)].filter(Boolean).join("\n\n"));
       setText(numbers.ratio, view.speedup === null ? "" : T.ratio(view.speedup));
       ratio.hidden = view.speedup === null;
-      setText(sure(ratio.lastChild), ratio.hidden ? "" : baseline);
+      setText(sure(ratio.lastChild), ratio.hidden ? "" : T.against(baseline));
       ratio.setAttribute("title", T.ratioOf(baseline));
       setText(ended, view.end ? (T.ends[view.end] ?? "") : view.tokens ? T.soFar : "");
       ended.title = (view.end && T.endsMean[view.end]) ?? "";
