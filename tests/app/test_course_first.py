@@ -373,7 +373,9 @@ def test_a_recorded_curve_says_how_much_of_the_processor_was_used(language: str)
     used = words("measured.recorded_threads", machine=core.machine, threads=1, date=core.date[:10])
     assert measured.origin(core, words) == used and used.count("1") > core.date[:10].count("1")
     card = machines.profile("h200-8b")
-    assert measured.origin(card, words) == words("measured.recorded", machine=card.machine, date=card.date[:10])
+    assert measured.origin(card, words) == words(
+        "measured.recorded", machine=card.machine, date=card.date[:10]
+    )
 
 
 def test_the_two_beliefs_are_named_as_they_are_drawn() -> None:

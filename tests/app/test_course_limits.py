@@ -387,7 +387,12 @@ def test_the_figures_were_measured_with_the_lengths_that_are_assumed() -> None:
     gammas = {each.name: each.settings.draft_length for each in figures.LANES}
     assert gammas[made.LOOKUP] == made.LOOKUP_LENGTH
     assert {gammas[lane] for lane in made.CHAINS if lane in gammas} == {made.GAMMA} == {figures.GAMMA}
-    assert set(gammas) | {"early-exit"} == {*made.CHAINS, *made.WIDE, made.LOOKUP}
+    gammas |= {each.name: each.settings.draft_length for each in figures.LATER}
+    known = {*made.CHAINS, *made.WIDE, made.LOOKUP, made.EAGLE3, made.PARALLEL}
+    assert set(gammas) | {"early-exit"} == known == set(workshop.ORDER) - {"plain"}
+    assert all(each.settings.options == {} for each in figures.LATER)
+    for group, cells in RAW["figures"]["groups"].items():
+        assert {each.lane for each in made.designs(group)} == {"plain", *cells["lanes"]}
 
 
 def test_chains_by_the_formulas_as_they_are_written() -> None:
@@ -435,6 +440,31 @@ def test_wide_proposals_cost_what_their_recorded_rounds_read() -> None:
     mean = sum(row.width + row.draft_passes * (heads + output) for row in rows) / len(rows)
     tau = RAW["figures"]["groups"]["code"]["lanes"]["medusa"]["tokens_per_pass"]
     assert made.design_work("code", "medusa") == pytest.approx(mean / tau, rel=1e-6)
+
+
+def test_the_rounds_that_are_priced_were_recorded_as_they_were_measured() -> None:
+    """Catches: the arithmetic of another tree than the one whose speed is shown."""
+    for lane in (*made.WIDE, made.PARALLEL):
+        assert trace(lane).header.settings["options"] == {}
+
+
+def test_a_parallel_draft_costs_its_own_size_and_eagle3_what_its_tree_can_read() -> None:
+    """Catches: the parallel draft priced as the small one; a bound that leaves out what the head reads."""
+    cells = RAW["figures"]["groups"]["story"]["lanes"]
+    recorded = trace("parallel-draft")
+    draft = recorded.header.draft
+    assert draft is not None
+    share = draft.parameters / recorded.header.target.parameters
+    rounds = recorded.rounds
+    mean = sum(row.width + share * int(row.note.get("draft_read", 0)) for row in rounds) / len(rounds)
+    assert made.design_work("story", "parallel-draft") == pytest.approx(
+        mean / cells["parallel-draft"]["tokens_per_pass"]
+    )
+    header = trace("eagle3").header
+    head = header.heads[0].parameters / header.target.parameters
+    found, tau = made.design("story", "eagle3"), cells["eagle3"]["tokens_per_pass"]
+    assert found.least == pytest.approx((17 + 5 * head) / tau)
+    assert found.most == pytest.approx((17 + (tau + 16) * head) / tau)
 
 
 def test_bounds_of_a_lookup_hold_whatever_was_proposed() -> None:

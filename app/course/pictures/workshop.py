@@ -14,10 +14,12 @@ from app.choosing import presets
 from app.course import measured
 from app.course.facts.designs import (
     CHAINS,
+    EAGLE3,
     GAMMA,
     LOOKUP,
     LOOKUP_LENGTH,
     MOST,
+    PARALLEL,
     WIDE,
     Design,
     design,
@@ -34,7 +36,7 @@ from app.ui.fragment import fragment
 from . import Place
 
 EDITS = dict.fromkeys(("verbatim edits", "conversions"), "copy")  # kinds from one family of prompts
-ORDER = ("plain", *CHAINS, LOOKUP, *reversed(WIDE))  # determines each one's style
+ORDER = ("plain", *CHAINS, LOOKUP, *reversed(WIDE), EAGLE3, PARALLEL)  # determines each one's style
 
 
 class With(Strict):
@@ -236,5 +238,8 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
 
 def _symbol(number: int) -> str:
     """A symbol for each lane, since there are more lanes than styles."""
-    symbols = ("circle", "square", "diamond", "triangle-up", "x", "star", "hexagon", "pentagon", "cross")
+    symbols = (
+        "circle", "square", "diamond", "triangle-up", "x", "star", "hexagon", "pentagon", "cross", "triangle-down",
+        "bowtie", "hourglass",
+    )  # fmt: skip
     return symbols[number % len(symbols)]
