@@ -328,7 +328,7 @@ def test_beside_the_model_is_what_was_measured(language: str) -> None:
     """Catches: a figure of the lesson that is not the file's, an interval of another batch, a measurement that does not
     say of which machine, and when."""
     words, found = Words(language, reading.FOLDER), batches.read()
-    chart = crowd.together(words)
+    chart = crowd.together(CROWD, words)
     points, expected, *_ = chart.figure.data
     lane = found.lanes[0]
     assert list(points.y) == [one.speedup for one in lane.batches]
@@ -344,6 +344,22 @@ def test_beside_the_model_is_what_was_measured(language: str) -> None:
     )
     with pytest.raises(ValueError, match="was not measured with 3 requests"):
         failing.served_speedup("draft-model", 3)
+
+
+def test_a_proposer_looks_alike_in_both_charts_and_each_says_whether_it_is_modelled() -> None:
+    """Catches: an orange diamond that is Medusa above and prompt lookup below."""
+    picture = lesson("fails").front.explain.picture
+    assert picture is not None
+    given = crowd.With.model_validate(picture.given)
+    above, below = crowd.lines(given, 1, 512, WORDS), crowd.together(given, WORDS)
+    styles: dict[tuple[str, str], set[str]] = {}
+    for line in [*above.figure.data, *below.figure.data]:
+        if line.mode == "lines+markers":
+            name = re.split(r" ·|,", line.name)[0]
+            styles.setdefault((line.line.color, line.marker.symbol), set()).add(name)
+    assert all(len(names) == 1 for names in styles.values()) and len(styles) == 4
+    assert above.title.startswith("Modelled") and below.title.startswith("Measured")
+    assert all(measured.name("lane", lane.proposer, WORDS) in below.title for lane in batches.read().lanes)
 
 
 def test_the_first_token_comes_later() -> None:
