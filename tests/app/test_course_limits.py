@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
+from app.charts import contours
 from app.choosing import presets
 from app.course import measured, progress, projector, reading
 from app.course.facts import designs as made
@@ -139,6 +140,26 @@ def test_the_surface_has_its_ridge_where_the_best_lengths_are() -> None:
     assert best[0.8] == 8 and best[0.0] is None
     assert "modelled" in chart.provenance and "measured" in chart.provenance
     assert "γ = 8: 3.09×" in length_surface.cut(0.8, 0.05, 0.0, WORDS).alt
+
+
+@pytest.mark.parametrize(("alpha", "cost"), [(0.85, 0.2), (0.75, 0.1), (0.8, 0.05), (0.3, 0.6)])
+def test_the_numbers_of_the_lines_are_beside_their_lines_and_under_nothing(alpha: float, cost: float) -> None:
+    """Catches: “1.5” of which a dot covers the 1."""
+    figure = length_surface.surface(alpha, cost, 0.0, WORDS).figure
+    (named,) = [each for each in figure.data if each.type == "scatter" and each.mode == "text"]
+    points = [each for each in figure.data if each.type == "scatter" and each.mode == "markers"]
+    drawn = [point for each in points for point in zip(each.x, each.y, strict=True)]
+    ridge = next(each for each in figure.data if each.name == WORDS("length-surface.ridge"))
+    drawn += [point for point in zip(ridge.x, ridge.y, strict=True) if point[1] is not None]
+    shown = [each.contours.start for each in figure.data if each.type == "contour"]
+    assert set(named.text) <= {f"{level:.1f}" for level in shown} and len(named.text) >= len(shown) - 1
+    for x, y, level in zip(named.x, named.y, named.text, strict=True):
+        near = min(contours.apart((x, y), point, length_surface.PIXELS) for point in drawn)
+        assert near >= 14, (level, x, y)
+        speeds = [
+            length_surface.speedup_sloped(min(1.0, x + side), int(y), cost, 0.0) for side in (-0.05, 0.05)
+        ]
+        assert speeds[0] < float(level) < speeds[1]
 
 
 # --- 10: overlap -----------------------------------------------------------------------------------------------------
@@ -632,7 +653,11 @@ def test_the_way_on_leads_to_an_address_that_the_page_understands(key: str) -> N
 def test_a_projected_chart_has_larger_letters_and_the_same_figures() -> None:
     small = length_surface.surface(0.8, 0.05, 0.0, WORDS).figure
     large = projector.enlarged(small)
-    assert large.data[1].contours.labelfont.size > 1.5 * small.data[1].contours.labelfont.size
+    numbers, larger = (
+        next(each for each in figure.data if each.type == "scatter" and each.mode == "text")
+        for figure in (small, large)
+    )
+    assert larger.textfont.size > 1.5 * numbers.textfont.size
     star, other = (
         next(each for each in figure.data if each.type == "scatter" and each.marker.symbol == "star")
         for figure in (small, large)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -299,6 +300,10 @@ def test_the_texts_that_were_asked_about_are_the_ones_shown(card: dict) -> None:
     assert len(above) == len(found.sections["predict"].items)
     (right,) = found.right["predict"]
     assert sum(above.values()) == 1 + list(found.sections["predict"].items).index(right)
+    asked = re.findall(r"\(([A-D])\) [^,]*(edit|summar|stor|one|poem)", found.sections["predict"].prose)
+    assert [letter for letter, _ in asked] == re.findall(r"\(([A-D])\) ", shown) == list("ABCD")
+    assert given.groups == ["verbatim edits", "summary", "story", "poem, temperature 1"]
+    assert "temperature one" in found.sections["predict"].prose and "temperature 1" in shown
 
 
 def tokens_of(card: dict, group: str) -> float:
