@@ -17,7 +17,7 @@ TITLE = "How soon do guesses go wrong? A falling line means that later guesses a
 
 
 def acceptance_by_depth(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
-    """Share of judged positions at each depth where a guess was accepted, with its 95 % Wilson interval.
+    """Share of judged positions at each depth where a guess was accepted, with its 95% Wilson interval.
     Lanes without a judged guess have no panel."""
     counts = [depth_counts(trace) for trace in traces]
     drawn = [lane for lane, found in enumerate(counts) if found]
@@ -52,7 +52,7 @@ def acceptance_by_depth(traces: Sequence[Trace], labels: Sequence[str], provenan
                 for (passed, judged), (low, high) in zip(counts[lane], bounds, strict=True)
             ],
             hovertemplate="depth %{x}: %{y:.0%} accepted<br>%{customdata[0]} of %{customdata[1]} judged, "
-            "95 % interval %{customdata[2]:.0%} to %{customdata[3]:.0%}<extra></extra>",
+            "95% interval %{customdata[2]:.0%} to %{customdata[3]:.0%}<extra></extra>",
         )
     figure.update_yaxes(range=[-0.03, 1.05], tickformat=".0%", dtick=0.25)
     figure.update_xaxes(range=[0.5, deepest + 0.5], dtick=max(1, -(-deepest // 8)))
@@ -65,7 +65,7 @@ def acceptance_by_depth(traces: Sequence[Trace], labels: Sequence[str], provenan
     return Chart(
         figure,
         TITLE,
-        f"{provenance} · bars: 95 % Wilson intervals",
+        f"{provenance} · bars: 95% Wilson intervals",
         f"Acceptance by depth, from the first. {sentences}",
     )
 

@@ -179,7 +179,7 @@ def _hover(cell: dict[str, Any] | None, measure: Measure) -> str:
     if measure == "alpha":
         if _value(cell, "alpha") is not None:
             said.append(f"{cell['accepted']} of {cell['judged']} judged guesses accepted")
-            said.append(f"95 % Wilson interval {cell['alpha_low']:.0%} to {cell['alpha_high']:.0%}")
+            said.append(f"95% Wilson interval {cell['alpha_low']:.0%} to {cell['alpha_high']:.0%}")
         else:
             said.append("no single rate: trees, or nothing judged")
     if number := loops(cell):

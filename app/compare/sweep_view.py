@@ -353,7 +353,7 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
         tables.draw([_line(line) for line in table.to_dict("records")], "The sweep's figures")
         st.caption(
             "Speedups and τ are medians over prompts and their repeats, α is over all prompts' judged guesses "
-            "together. In brackets: the middle half of the prompts, and the 95 % Wilson interval. The CSV has more."
+            "together. In brackets: the middle half of the prompts, and the 95% Wilson interval. The CSV has more."
         )
 
 

@@ -73,7 +73,7 @@ def table(
     times = [timing(trace, repeats, number) for number, trace in zip(numbers, traces, strict=True)]
     rows = [
         Row("speedup", "Measured speedup", "over plain decoding", "Plain decoding's time per token divided by the "
-            "lane's, in the same run, without prefill and recording. More than τ is timing noise. The Race tab's 95 % "
+            "lane's, in the same run, without prefill and recording. More than τ is timing noise. The Race tab's 95% "
             "interval, shown where no winner is clear, is from the scatter of the rounds within this one run; how far "
             "runs differ, only repeats show: then this is their geometric mean, each turn against its plain decoding.",
             [_speedup(plain, trace, lane, number, repeats, found)
@@ -82,7 +82,7 @@ def table(
             "time. After repeats all times in this table are theirs; counts are the same in each, as the seed is.",
             [_figure(time.tokens_per_second, "{:.1f}", time.source) for time in times]),
         Row("acceptance_rate", "Acceptance rate α", "accepted of judged guesses", "Accepted guesses divided by judged "
-            "guesses; those never reached do not count. Its 95 % interval (Wilson) takes guesses as independent. "
+            "guesses; those never reached do not count. Its 95% interval (Wilson) takes guesses as independent. "
             "A tree has a rate for each level: of the rounds that judged a guess there, the share that accepted one.",
             [_alpha(trace, found) for trace, found in zip(traces, loops, strict=True)]),
         Row("tokens_per_pass", "Tokens per pass τ", "written per target pass", "Committed tokens divided by target "
@@ -257,7 +257,7 @@ def _alpha(trace: Trace, loops: Loops) -> Cell:
     if stats.acceptance_rate is not None:
         low, high = wilson(stats.accepted, stats.judged)
         value = {"value": stats.acceptance_rate, "low": low, "high": high, "judged": stats.judged}
-        notes = f"95 % interval {low:.0%} to {high:.0%}, {stats.judged:,} judged", _flattered(trace, loops)
+        notes = f"95% interval {low:.0%} to {high:.0%}, {stats.judged:,} judged", _flattered(trace, loops)
         return Cell(f"{stats.acceptance_rate:.0%}", value, "; ".join(filter(None, notes)))
     if stats.acceptance_by_depth:
         shown = stats.acceptance_by_depth[:4]

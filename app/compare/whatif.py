@@ -223,7 +223,7 @@ def together() -> tuple[Batches, Texts] | None:
         lane.proposer: PROPOSERS[lane.proposer].title for lane in found.lanes if lane.proposer in PROPOSERS
     }
     said = [
-        f"{name}: {one.speedup:.2f} times with {count(one.batch, 'request')}, 95 % interval {one.low:.2f} to "
+        f"{name}: {one.speedup:.2f} times with {count(one.batch, 'request')}, 95% interval {one.low:.2f} to "
         f"{one.high:.2f}."
         for lane in found.lanes
         if (name := lanes.get(lane.proposer))
@@ -242,7 +242,7 @@ def together() -> tuple[Batches, Texts] | None:
         y="speedup over plain decoding of as many",
         measured="measured",
         expected="expected",
-        interval="95 % interval",
+        interval="95% interval",
         lanes=lanes,
     )
 

@@ -131,7 +131,7 @@ class Section:
 
 
 def _words(text: str) -> int:
-    """Number of words; a sign by itself, as in 60 %, is none."""
+    """Number of words; a sign by itself, as in 60%, is none."""
     return sum(any(map(str.isalnum, word)) for word in text.split())
 
 

@@ -90,7 +90,7 @@ def html(lanes: Sequence[Why]) -> str:
         for lane in lanes
     )
     less = LESS if any(value <= -LEAST_LOSS for found in known for _, value in found.segments) else ""
-    doubt = INTERVAL if any("95 % interval" in lane.words for lane in lanes) else ""
+    doubt = INTERVAL if any("95% interval" in lane.words for lane in lanes) else ""
     return f"<style>{STYLE}</style>{rows}" + (
         f'<p class="sd-why-hint">{escape(HINT + less + doubt)}</p>' if known else ""
     )

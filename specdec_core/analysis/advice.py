@@ -1,8 +1,8 @@
 """Which lane to choose, and with what confidence: lanes compared pair by pair on the same prompts or repeats.
 
 Every case (a prompt, or a repeat on one prompt) gives one ratio of two lanes' speeds. Their geometric mean is the
-estimate, a bootstrap over cases its 95 % interval, and an exact sign test guards against too few cases: a difference
-is called clear only where the interval excludes 1 and the test's p-value is at most 5 %, which takes at least six
+estimate, a bootstrap over cases its 95% interval, and an exact sign test guards against too few cases: a difference
+is called clear only where the interval excludes 1 and the test's p-value is at most 5%, which takes at least six
 cases. Pairs are judged separately; with many lanes one in twenty may look clear by luck.
 Repeats of one prompt differ only in timing, so their interval is narrow and holds for that prompt.
 """
@@ -39,7 +39,7 @@ class Pair:
 
     Attributes:
         cases: how many ratios there are; `wins` of them say that the first was faster.
-        ratio: geometric mean of speed(first) / speed(second); `low` and `high` are its 95 % interval.
+        ratio: geometric mean of speed(first) / speed(second); `low` and `high` are its 95% interval.
         chance: two-sided p-value of so uneven a count of wins if neither lane is faster.
     """
 
@@ -299,4 +299,4 @@ def _odds(pair: Pair, unit: Unit) -> str:
 def _ratio(pair: Pair) -> str:
     if pair.cases == 1:  # which has no interval
         return f"{pair.ratio:.2f}×"
-    return f"{pair.ratio:.2f}×, 95 % interval {pair.low:.2f} to {pair.high:.2f}"
+    return f"{pair.ratio:.2f}×, 95% interval {pair.low:.2f} to {pair.high:.2f}"

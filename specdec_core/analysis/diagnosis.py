@@ -43,7 +43,7 @@ class Diagnosis:
 
     Attributes:
         speedup: measured, time per token of the plain lane over that of this one.
-        low, high: its 95 % interval from the scatter of both lanes' rounds or of blocks of them.
+        low, high: its 95% interval from the scatter of both lanes' rounds or of blocks of them.
         alpha: acceptance rate; None where proposals branch or nothing was judged.
         tokens: τ, committed tokens.
         guessed: the longest path guessed, of what the target read.
@@ -142,7 +142,7 @@ class Diagnosis:
         doubt = (
             ""
             if slower or faster
-            else f" (95 % interval {self.low:.2f} to {self.high:.2f}, by the scatter of the rounds)"
+            else f" (95% interval {self.low:.2f} to {self.high:.2f}, by the scatter of the rounds)"
         )
         if beyond(self.speedup, self.tokens):
             doubt += f", above its {self.tokens:.2f} tokens per pass, so timing noise"
@@ -258,7 +258,7 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
 
 
 def scattered(plain: Sequence[Round], lane: Sequence[Round]) -> float:
-    """The factor by which a speedup's 95 % interval reaches up and down, by the scatter of both lanes' rounds."""
+    """The factor by which a speedup's 95% interval reaches up and down, by the scatter of both lanes' rounds."""
     return math.exp(NORMAL_95 * math.hypot(*map(_scatter, (plain, lane))))
 
 

@@ -98,7 +98,7 @@ def download(name: str, most: int | None, json_lines: bool) -> None:
 
 
 def _bar() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
     return Progress(*columns, console=err, transient=True)
 
 

@@ -184,7 +184,7 @@ def show(rows: Sequence[Measured], machine: str) -> None:
     out.print(
         Text(
             f"Measured on {machine}. Speedup against plain decoding in the same turn, median over prompts; in brackets "
-            f"the quartiles over prompts. ▲ faster, ▼ slower, = within 0.5 %, – fewer than {LEAST_TOKENS} tokens. "
+            f"the quartiles over prompts. ▲ faster, ▼ slower, = within 0.5%, – fewer than {LEAST_TOKENS} tokens. "
             "τ: tokens per target pass. α: accepted of judged, on chains only.",
             style="dim",
         )

@@ -83,7 +83,7 @@ def _tested(fit: Fit) -> str:
     head = _head(
         "candidate",
         "speed over plain",
-        "95 % interval",
+        "95% interval",
         "",
         "prompts faster",
         "tokens per pass",
@@ -206,4 +206,4 @@ def _head(*names: str) -> str:
 
 
 def _capital(sentence: str) -> str:
-    return (sentence[:1].upper() + sentence[1:]).replace("95 %", "95\N{NO-BREAK SPACE}%")
+    return sentence[:1].upper() + sentence[1:]

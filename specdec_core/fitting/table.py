@@ -16,7 +16,7 @@ from .verdict import Tested
 if TYPE_CHECKING:
     from .run import Fit, Job
 
-_NEAR = f"{100 * NEAR:.0f} %"
+_NEAR = f"{100 * NEAR:.0f}%"
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def _sentence(first: Tested, stays: bool, requests: int) -> str:
         found = f"{first.tuning:.2f}× {over} on the prompts of the search" if first.tuning else "not measured"
         return f"{name}: {found}; nothing was tested on held-back prompts, so the figure flatters it."
     prompts = f"{pair.cases} held-back prompt{'s' if pair.cases != 1 else ''}"
-    interval = f"95 % interval {span(pair.low, pair.high)}" if pair.cases > 1 else "too few for an interval"
+    interval = f"95% interval {span(pair.low, pair.high)}" if pair.cases > 1 else "too few for an interval"
     figure = f"{pair.ratio:.2f}× {over} on {prompts}, {how} ({interval})"
     if stays:
         return f"Plain decoding stays: the best candidate was {name}, at {figure}."

@@ -30,7 +30,7 @@ class Together(Strict):
     Attributes:
         batch: requests served together.
         speedup: tokens a second of all requests over those of plain decoding of as many: the geometric mean over the
-            repeats; `low` and `high` are its 95 % interval.
+            repeats; `low` and `high` are its 95% interval.
         tokens_per_pass: τ, pooled over all requests and repeats.
         expected: of these rounds, by the passes of a single request.
         plain, tokens_per_second: of all requests together, medians.

@@ -142,7 +142,7 @@ class Modelled(Named):
             f"{BYTES[self.dtype]} bytes a number ({self.dtype}). Operations: 2 × parameters × batch × n, "
             "and attention.",
             *(f"{figure}: {self.sources[name]}" for name, figure in zip(self.FIGURES, figures, strict=True)),
-            "Peak figures: real kernels reach perhaps 60 to 90 % of either, so seconds are lower bounds. Ratios "
+            "Peak figures: real kernels reach perhaps 60 to 90% of either, so seconds are lower bounds. Ratios "
             "depend less on that. Sampling, tokenising and Python cost nothing here. Nothing is quantised.",
         ] + ([self.note] if self.note else [])
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .measured import Measured
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # characters that start a formula in a spreadsheet
-NORMAL_95 = 1.959964  # standard deviations on either side that hold 95 % of a normal distribution
+NORMAL_95 = 1.959964  # standard deviations on either side that hold 95% of a normal distribution
 LEAST_TOKENS = 16  # in both lanes for their speeds to be compared
 COLUMNS = (
     "family", "lane", "label", "prompts", "compared", "failed", "tokens_per_pass", "accepted", "judged", "alpha",
@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 def wilson(successes: int, trials: int, z: float = NORMAL_95) -> tuple[float, float]:
-    """The Wilson score interval of a share, 95 % by default; (0, 1) without trials. Assumes independent trials."""
+    """The Wilson score interval of a share, 95% by default; (0, 1) without trials. Assumes independent trials."""
     if trials == 0:
         return 0.0, 1.0
     share, z2 = successes / trials, z * z / trials
@@ -100,7 +100,7 @@ def summary(rows: Iterable[Measured]) -> pd.DataFrame:
         prompts, failed: prompts with numbers, cells without any.
         tokens_per_pass, tokens_per_second: the median over prompts of the prompt's median over repeats.
         accepted, judged, alpha, alpha_low, alpha_high: counts over one repeat of each prompt (the others judge the
-            same tokens again), their share and its 95 % Wilson interval; None on trees, and where nothing was judged.
+            same tokens again), their share and its 95% Wilson interval; None on trees, and where nothing was judged.
         speedup: the median over prompts of the prompt's median speedup, each against plain decoding in the same turn;
             speedup_q1, speedup_q3, speedup_min, speedup_max: quartiles and extremes over prompts.
         compared: prompts with a speedup, which needs `LEAST_TOKENS` tokens in both lanes.

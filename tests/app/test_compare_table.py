@@ -162,7 +162,7 @@ def test_under_each_title_are_a_few_words_that_say_what_it_is(traces: list[Trace
     for row in rows:
         assert 2 <= len(row.brief.split()) <= 5 and f"<small>{escape(row.brief)}</small>" in shown
     notes = [cell.note for row in rows if row.key == "acceptance_rate" for cell in row.cells]
-    assert any(re.search(r"95 % interval \d+% to \d+%, \d+ judged", note) for note in notes), notes
+    assert any(re.search(r"95% interval \d+% to \d+%, \d+ judged", note) for note in notes), notes
 
 
 def test_guesses_that_were_never_sent_are_told_apart() -> None:

@@ -111,7 +111,7 @@ def test_each_wrong_text_of_one_seed_is_the_belief_in_one_text() -> None:
 
 
 def test_the_tree_says_what_a_sibling_catches() -> None:
-    """Catches: “60 % for every guess”, which a bush of eight does not reach."""
+    """Catches: “60% for every guess”, which a bush of eight does not reach."""
     assert "earlier siblings missed" in Words("en", reading.FOLDER)("tree_builder.guesser_help")
     for section in ("change", "explain"):
         assert "earlier siblings missed" in lesson("trees").sections[section].prose

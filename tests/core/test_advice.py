@@ -58,7 +58,7 @@ def test_ratio_and_interval_are_those_of_the_pairs() -> None:
 
 
 def test_no_difference_is_seldom_called_one() -> None:
-    """400 pairs of equal lanes: a false alarm at 5 % each would be 20; more than 36 has a chance below 1 in 1,000."""
+    """400 pairs of equal lanes: a false alarm at 5% each would be 20; more than 36 has a chance below 1 in 1,000."""
     rng = random.Random(7)
     alarms = sum(
         advice.compare([rng.lognormvariate(0, 0.2) for _ in range(10)], [1.0] * 10).clear for _ in range(400)
@@ -110,8 +110,8 @@ def test_several_lanes_that_cannot_be_told_apart_are_one_sentence() -> None:
     found = advice.advise(rows({0: [100.0, 100], 1: [150.0, 150], 2: [140.0, 155]}), LABELS)
     assert found is not None
     assert found.sentence == (
-        "Draft was ahead of Plain (1.50×, 95 % interval 1.50 to 1.50; ahead on both prompts; p = 0.50: so often two "
-        "equal lanes are as one-sided) and of Lookup (1.02×, 95 % interval 0.97 to 1.07; ahead on 1 of 2 prompts), but "
+        "Draft was ahead of Plain (1.50×, 95% interval 1.50 to 1.50; ahead on both prompts; p = 0.50: so often two "
+        "equal lanes are as one-sided) and of Lookup (1.02×, 95% interval 0.97 to 1.07; ahead on 1 of 2 prompts), but "
         "two prompts are too few to tell; at least six are needed. The ratios are geometric means over the prompts."
     )
 
@@ -123,14 +123,14 @@ def test_equal_lanes_are_called_equal_and_not_too_few_to_tell() -> None:
     assert found is not None and found.pairs[1].wins == 3
     assert "faster than Plain in all 7 repeats" in found.sentence
     assert (
-        "there is no clear difference between it and Lookup (1.01×, 95 % interval 0.99 to 1.04; "
+        "there is no clear difference between it and Lookup (1.01×, 95% interval 0.99 to 1.04; "
         in found.sentence
     )
     assert "too few" not in found.sentence and "is ahead" not in found.sentence
 
 
 def test_one_case_has_no_interval() -> None:
-    """Catches: "95 % interval 1.11 to 1.11"."""
+    """Catches: "95% interval 1.11 to 1.11"."""
     found = advice.advise(rows({0: [100.0], 1: [111.0]}), LABELS)
     assert found is not None and "1.11×)" in found.sentence and "interval 1.11" not in found.sentence
 

@@ -197,7 +197,7 @@ def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() ->
         found = why(base, lane)
         assert found is not None
         said[found.sentence.replace(",", " ").split()[0]] += 1
-    assert 10 <= said["Faster"] <= 45 and 10 <= said["Slower"] <= 45  # 2.5 % each are expected
+    assert 10 <= said["Faster"] <= 45 and 10 <= said["Slower"] <= 45  # 2.5% each are expected
     noisy(lane, random.gamma(16.0, 13 * MS / 16.0, len(lane.rounds)))
     real = why(base, lane)
     assert real is not None and real.sentence.startswith("Slower, ")
@@ -209,7 +209,7 @@ def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() ->
         assert unclear.sentence.startswith(
             f"{words} {'than ' * ('Not' in words)}{'as ' * ('About' in words)}plain, "
         )
-        assert f"(95 % interval {unclear.low:.2f} to {unclear.high:.2f}, by the scatter" in unclear.sentence
+        assert f"(95% interval {unclear.low:.2f} to {unclear.high:.2f}, by the scatter" in unclear.sentence
 
 
 def test_load_that_lasts_for_several_rounds_is_called_neither_faster_nor_slower() -> None:

@@ -214,7 +214,7 @@ def test_the_reported_figure_is_that_of_the_prompts_held_back(tmp_path: Path) ->
     found = judge(state, [one], plain(SETTINGS), 0)
     assert found.choice is one and found.pair is not None and found.pair.cases == 7
     assert found.pair.ratio == pytest.approx(1.2420, abs=1e-3) and found.pair.low > 1.2
-    assert "1.24× plain decoding on 7 held-back prompts, measured (95 % interval" in found.sentence
+    assert "1.24× plain decoding on 7 held-back prompts, measured (95% interval" in found.sentence
     assert "9.0" not in found.sentence and found.tested[0].tuning == pytest.approx(9.0)
 
 

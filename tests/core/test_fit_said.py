@@ -151,7 +151,7 @@ def test_the_table_and_the_report_explain_themselves(command: Callable[..., Resu
     assert all(f"`{name}`" in page for name in rows[0])
     report = Path("out/report.html").read_text(encoding="utf-8")
     assert "one that was dropped early has few, and may show a higher figure" in report
-    assert "after step" not in report and "80%" not in report
+    assert "after step" not in report and "80 %" not in report
     state, one = filled(Path("dropped"), [1.2])
     state.decide("step 2", [], 0.0)
     job: Any = SimpleNamespace(bench=SimpleNamespace(state=state), found=[one])
@@ -161,7 +161,7 @@ def test_the_table_and_the_report_explain_themselves(command: Callable[..., Resu
     state.cells = {
         ("scouting", *key[1:]): replace(cell, stage="scouting") for key, cell in state.cells.items()
     }
-    assert _why(job, fit, one, None) == "below 80 % of the best scout's speed" and "its *scouts*" in page
+    assert _why(job, fit, one, None) == "below 80% of the best scout's speed" and "its *scouts*" in page
 
 
 def test_the_result_is_plain_english(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_the_result_is_plain_english(tmp_path: Path) -> None:
     assert said.startswith(
         "Plain decoding stays: the best candidate was Draft model, γ = 2, at 0.22× plain decoding on"
     )
-    assert "(95 % interval 0.22 at both ends)" in said and said.count(":") == 1
+    assert "(95% interval 0.22 at both ends)" in said and said.count(":") == 1
     state, one = filled(tmp_path / "loop", [1.5])
     for cell in state.cells.values():
         cell.measured.repeated = 0.9

@@ -395,7 +395,7 @@ def test_the_command_measures_keeps_and_goes_on(run: Any, tmp_path: Path) -> Non
     assert "recommendation: " in words and "two prompts are too few to tell; at least six are needed" in words
     assert "The ratios are geometric means over the prompts." in words
     assert "not eligible (lossy, or drafting is not counted): Draft model" in words
-    assert words.count("95 % interval") == 1, "the lossy lane is not compared"
+    assert words.count("95% interval") == 1, "the lossy lane is not compared"
     held = out.read_text()
     header = json.loads(held.splitlines()[0])
     assert [lane["draft_length"] for lane in header["lanes"]] == [4, 2, 4]

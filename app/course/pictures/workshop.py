@@ -202,9 +202,9 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
         text=words("workshop.wall", limit=words.number(limit, ".0%")), showarrow=False, font={"size": 13},
     )  # fmt: skip
     figure.update_layout(
-        height=450,
+        height=480,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": -0.18, "yanchor": "top", "x": 0, "title": ""},
+        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": ""},
         xaxis={
             "title": words("workshop.x"),
             "type": "log",
@@ -212,6 +212,7 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
             "tickvals": [1, 1.5, 2, 3, 5, 8, 12, 20],
             "ticktext": [f"{words.number(value)}×" for value in (1, 1.5, 2, 3, 5, 8, 12, 20)],
             "zeroline": False,
+            "automargin": True,
         },
         yaxis={"title": words("workshop.y"), "range": [0, highest * 1.15], "zeroline": False},
         hovermode="closest",
