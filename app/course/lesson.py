@@ -15,7 +15,7 @@ MOST_WORDS = 90  # on one screen
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=40)]
 Expression = Annotated[str, Field(min_length=1, max_length=200)]
 Misconception = Annotated[str, Field(pattern=r"^M(1[0-2]|[1-9])$")]
-Belief = Annotated[str, Field(pattern=r"^M([2-9]|12|(1|10|11)[ab])$")]
+Belief = Annotated[str, Field(pattern=r"^M([235-9]|12|(1|4|10|11)[ab])$")]
 """A misconception, or the half of it that one wrong answer shows; see strings/misconceptions.toml."""
 
 

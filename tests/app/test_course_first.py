@@ -229,7 +229,10 @@ def test_eight_positions_cost_what_the_recorded_curve_says() -> None:
     bounds = {"same": (0.0, 1.02), "bit": (1.02, 2.0), "half": (2.0, 6.0), "all": (6.0, math.inf)}
     lesson = lesson_of("weights")
     assert lesson.right["predict"] == {key for key, (low, high) in bounds.items() if low <= ratio < high}
-    assert lesson.right["check"] == {"curve"} and lesson.front.check.mistakes == {"free": "M1", "many": "M1"}
+    assert lesson.right["check"] == {"curve"} and lesson.front.check.mistakes == {
+        "free": "M1a",
+        "many": "M1b",
+    }
     assert lesson.front.watch.given["machines"].keys() == {"amd-epyc-2-cores"}, (
         "the machine that was asked about"
     )

@@ -405,7 +405,7 @@ def test_the_better_draft_of_the_check_loses_and_the_prediction_follows_the_card
     assert found.right["predict"] == {expected}
     assert found.front.watch.given["groups"] == ["question"], "the texts that were asked about"
     assert found.right["check"] == {"cheaper"}
-    assert found.front.check.mistakes == {"better": "M4"}
+    assert found.front.check.mistakes == {"better": "M4b"}
     best = [
         max((1 - alpha ** (k + 1)) / (1 - alpha) / (1 + cost * k) for k in range(30))
         for alpha, cost in ((0.8, 0.05), (0.9, 0.4))
