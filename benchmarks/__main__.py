@@ -168,7 +168,7 @@ def _rows(
     if "code" in code:
         rows.append(at_least("draft model against plain on code", code["code"], 1.4))
     rows += [
-        Row(f"cost of the full record, {name}", value, "%", "≤ 5 %", value <= 5)
+        Row(f"cost of the full record, {name}", value, "%", "≤ 5%", value <= 5)
         for name, value in recording.items()
     ]
     held = other["stop to end"] <= other["one round"]
@@ -204,7 +204,7 @@ def _around(measured: dict[str, tuple[float, float]]) -> list[Row]:
     for name, bound in shares.items():
         if name in measured:
             share = measured[name][1]
-            rows.append(Row(names[name], 100 * share, "%", f"≤ {100 * bound:g} %", share <= bound))
+            rows.append(Row(names[name], 100 * share, "%", f"≤ {100 * bound:g}%", share <= bound))
     return rows
 
 

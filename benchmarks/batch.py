@@ -5,7 +5,7 @@
 
 For each batch size, as many of the shipped prompts are decoded together by plain decoding and by each proposer, in
 turn (A B C, C B A, …), every repeat with other prompts. Compared are the tokens a second of all requests over the
-rounds in which none of them had ended. The 95 % interval is a bootstrap over the repeats, so it holds for prompts and
+rounds in which none of them had ended. The 95% interval is a bootstrap over the repeats, so it holds for prompts and
 moments like these. Expected is what the passes of a single request give: a pass over n tokens of B texts is
 taken to last as long as one over B × n tokens of one text.
 
@@ -143,7 +143,7 @@ class Measuring:
 
 
 def interval(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """The geometric mean, and its 95 % interval by a bootstrap; the same ratios give the same interval."""
+    """The geometric mean, and its 95% interval by a bootstrap; the same ratios give the same interval."""
     logs, chance = [math.log(one) for one in ratios], random.Random(0)
     means = sorted(fmean(chance.choices(logs, k=len(logs))) for _ in range(SAMPLES))
     middle, low, high = fmean(logs), means[SAMPLES * 25 // 1000], means[SAMPLES * 975 // 1000 - 1]
@@ -159,7 +159,7 @@ def measure(given: argparse.Namespace) -> Batches:
     curves = measuring.curves(sizes)
     lanes: dict[str, list[Together]] = {name: [] for name in PROPOSERS}
     print(
-        f"{'batch':>5} {'proposer':14}{'speedup':>8}  95 % interval{'expected':>10}{'τ':>6}{'tokens/s':>10}"
+        f"{'batch':>5} {'proposer':14}{'speedup':>8}  95% interval {'expected':>10}{'τ':>6}{'tokens/s':>10}"
     )
     for size in sizes:
         found = measuring.batch(size, curves)

@@ -6,7 +6,7 @@
 
 A draft of the shape of the bundled one starts from random weights, learns from text that the target writes, and then
 races itself before training on prompts held back, as on the page: same code, same budget. The figure is the gain in
-tokens per pass with its 95 % interval; the bar is +0.4 on its lower end. A machine that does other work trains less.
+tokens per pass with its 95% interval; the bar is +0.4 on its lower end. A machine that does other work trains less.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def said(found: Distilled) -> str:
     gain, low, high = found.gain
     reached = "reached" if low >= BAR else "not reached"
     return (
-        f"Gained {gain:+.2f} tokens per pass (95 % interval {low:+.2f} to {high:+.2f}, {len(found.heats)} prompts "
+        f"Gained {gain:+.2f} tokens per pass (95% interval {low:+.2f} to {high:+.2f}, {len(found.heats)} prompts "
         f"held back) from {found.tokens:,} tokens in {found.steps} steps; speedup over plain decoding "
         f"{found.speedup('before'):.2f}× before, {found.speedup('after'):.2f}× after. The bar of {BAR:+} is {reached}."
     )

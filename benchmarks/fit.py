@@ -87,7 +87,7 @@ def report(results: dict[str, dict[tuple[str, str], float]], chosen: str, file: 
     pair = compare([results[chosen][place] for place in places], [results[best][place] for place in places])
     verdict = "within" if pair.ratio >= BAR else "not within"
     print(
-        f"choice over best: {pair.ratio:.3f} (95 % interval {pair.low:.3f} to {pair.high:.3f}), "
+        f"choice over best: {pair.ratio:.3f} (95% interval {pair.low:.3f} to {pair.high:.3f}), "
         f"{verdict} {1 - BAR:.0%} of the best"
     )
     if file is not None:

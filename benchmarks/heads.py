@@ -50,7 +50,7 @@ def beginnings(data: Path, models: sd.Models) -> Iterator[str]:
 
 
 def interval(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
-    """The ratio of tokens per pass, other / one, and its 95 % interval; (n, 2) each: tokens and passes of a prompt."""
+    """The ratio of tokens per pass, other / one, and its 95% interval; (n, 2) each: tokens and passes of a prompt."""
 
     def rates(counts: np.ndarray) -> np.ndarray:
         found: np.ndarray = counts[..., 0].sum(-1) / counts[..., 1].sum(-1)
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     plain = [sd.decode(models, prompt, settings.but(proposer="none")) for prompt in prompts]
     kept = [prompt for prompt, trace in zip(prompts, plain, strict=True) if trace.loops().share < LOOP]
     print(f"{len(prompts)} prompts, {len(prompts) - len(kept)} of them left out as loops")
-    print(f"{'tokens per target pass':24}{'EAGLE':>8}{'EAGLE-3':>9}{'ratio':>8}  95 % interval")
+    print(f"{'tokens per target pass':24}{'EAGLE':>8}{'EAGLE-3':>9}{'ratio':>8}  95% interval")
     for name, options in TREES.items():
         counts = []
         if given.tree_temperature is not None:

@@ -248,7 +248,7 @@ def licence_table(measured: dict[str, Any]) -> str:
     closing = sum(FOCUS.values())
     mix = []
     for row in measured["mix"]:
-        late = f"{100 * FOCUS[row['name']] / closing:.1f} %"
+        late = f"{100 * FOCUS[row['name']] / closing:.1f}%"
         mix.append([row["name"], row["family"], f"{row['weight']:g}", late, f"{row['train_tokens']:,}"])
     first = table(
         ["corpus file", "repository", "commit", "licence"],

@@ -53,7 +53,7 @@ LANES = (
     lane("medusa", "medusa"),
     lane("eagle", "eagle"),
 )
-# measured where they ship; no lesson offers them
+# measured where they ship
 LATER = (lane("eagle3", "eagle3"), lane("mtp", "mtp"), lane("parallel-draft", "parallel-draft"))
 
 

@@ -8,7 +8,7 @@ from math import log10
 
 import plotly.graph_objects as go
 
-from app.theme import GREY, look
+from app.theme import GREY, Look, look
 from specdec_core.machines.batches import Batches
 
 from .chart import Chart
@@ -29,8 +29,11 @@ class Texts:
     lanes: Mapping[str, str]
 
 
-def together(batches: Batches, texts: Texts) -> Chart:
-    """Over the number of requests: measured points with their intervals, and the expected line, for each proposer."""
+def together(batches: Batches, texts: Texts, looks: Mapping[str, Look] | None = None) -> Chart:
+    """Over the number of requests: measured points with their intervals, and the expected line, for each proposer.
+
+    `looks`: the proposers' styles, if a chart beside this one shows them as well.
+    """
     figure = go.Figure()
     sizes = sorted({one.batch for lane in batches.lanes for one in lane.batches})
     tops = [1.0]
@@ -38,7 +41,7 @@ def together(batches: Batches, texts: Texts) -> Chart:
         lane = batches.of(proposer)
         if lane is None:
             continue
-        style, found = look(number), lane.batches
+        style, found = looks[proposer] if looks else look(number), lane.batches
         x = [one.batch for one in found]
         tops += [max(one.high, one.expected) for one in found]
         figure.add_scatter(

@@ -15,6 +15,8 @@ MOST_WORDS = 90  # on one screen
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=40)]
 Expression = Annotated[str, Field(min_length=1, max_length=200)]
 Misconception = Annotated[str, Field(pattern=r"^M(1[0-2]|[1-9])$")]
+Belief = Annotated[str, Field(pattern=r"^M([235-9]|12|(1|4|10|11)[ab])$")]
+"""A misconception, or the half of it that one wrong answer shows; see strings/misconceptions.toml."""
 
 
 class Strict(BaseModel):
@@ -71,7 +73,11 @@ class Check(Strict):
     """The question at the end: `right` as in a prediction by choice; wrong options may name their misconception."""
 
     right: dict[str, Expression] = Field(min_length=2)
-    mistakes: dict[str, Misconception] = {}
+    mistakes: dict[str, Belief] = {}
+
+    def misconception(self, option: str) -> Misconception | None:
+        """The whole misconception of which a wrong option shows perhaps one half; None if it names none."""
+        return self.mistakes[option].rstrip("ab") if option in self.mistakes else None
 
 
 class Lab(Strict):
@@ -125,7 +131,7 @@ class Section:
 
 
 def _words(text: str) -> int:
-    """Number of words; a sign by itself, as in 60 %, is none."""
+    """Number of words; a sign by itself, as in 60%, is none."""
     return sum(any(map(str.isalnum, word)) for word in text.split())
 
 

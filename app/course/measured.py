@@ -186,5 +186,8 @@ def source(words: Words) -> str:
 def origin(profile: Profile, words: Words) -> str:
     """The source of a machine's times, for a picture's caption."""
     if isinstance(profile, Recorded):
-        return words("measured.recorded", machine=profile.machine, date=profile.date[:10])
+        where = {"machine": profile.machine, "date": profile.date[:10]}
+        if profile.device == "cpu":
+            return words("measured.recorded_threads", threads=profile.threads, **where)
+        return words("measured.recorded", **where)
     return words("measured.modelled", label=profile.label)

@@ -220,7 +220,7 @@ class Shelf:
         return models
 
     def _reporter(self, choice: Choice) -> Callable[[float | None, str], None]:
-        """Shows a conversion's progress on the page, and logs it in steps of 10 %."""
+        """Shows a conversion's progress on the page, and logs it in steps of 10%."""
         logged = -1
 
         def report(fraction: float | None, words: str) -> None:

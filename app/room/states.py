@@ -162,7 +162,7 @@ def moved(now: Now, control: str, value: Any) -> Now:
 
 
 def advice(right: int, answered: int) -> Advice | None:
-    """What peer instruction suggests after a vote: under 30 % right explain first, from there to 70 % discuss."""
+    """What peer instruction suggests after a vote: under 30% right explain first, from there to 70% discuss."""
     if not answered:
         return None
     share = right / answered

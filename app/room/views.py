@@ -154,7 +154,7 @@ def dashboard(room: Room, votes: Sequence[Vote], titles: Mapping[str, str]) -> l
 def _part(room: Room, question: Asked, votes: Sequence[Vote]) -> dict[str, Any]:
     first, second = (tally.count(question, votes, vote) for vote in (1, 2))
     wrong = tally.commonest(question, votes)
-    missed = question.lesson.front.check.mistakes.get(wrong or "") if question.part == "check" else None
+    missed = question.lesson.front.check.misconception(wrong or "") if question.part == "check" else None
     return {
         "part": question.part,
         "answered": first.answered,

@@ -36,7 +36,7 @@ MEANS = {
     "time that the width does not explain": "How much longer the target's passes took than passes of that width do.",
     "other work": "Judging and committing: the time outside the models, beyond what plain decoding takes for it.",
 }
-LONGER = " The plain round that the bar is measured in is longer by it, too."
+LONGER = " Plain decoding's delay also lengthens one plain round, the unit of the bar below."
 WORTH = 0.05  # of a lane's time: what passes that were held up took is said from here on
 ROOM = 1.04  # the scale ends a little after the largest value
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 DRAFT_LENGTH = 4
 HELD_BACK = 10  # prompts that are raced on
-T_95 = 2.262  # Student's t for a 95 % interval of the mean of so many
+T_95 = 2.262  # Student's t for a 95% interval of the mean of so many
 Phase = Literal["reading", "writing", "training", "racing"]
 
 
@@ -63,7 +63,7 @@ class Distilled:
 
     @property
     def gain(self) -> tuple[float, float, float]:
-        """Tokens per pass gained: the mean over the prompts and its 95 % interval."""
+        """Tokens per pass gained: the mean over the prompts and its 95% interval."""
         return interval([heat.after - heat.before for heat in self.heats])
 
     def speedup(self, which: Literal["before", "after"]) -> float:
@@ -76,7 +76,7 @@ Report = Standing | Distilled
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean of `HELD_BACK` values, and its 95 % interval by Student's t."""
+    """The mean of `HELD_BACK` values, and its 95% interval by Student's t."""
     if len(values) != HELD_BACK:
         raise ValueError(f"The interval is for {HELD_BACK} values, got {len(values)}.")
     middle, reach = mean(values), T_95 * stdev(values) / sqrt(len(values))

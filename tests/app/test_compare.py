@@ -317,7 +317,7 @@ def test_above_temperature_0_a_lossy_text_is_judged_by_the_same_coins() -> None:
     ("rule", "options"), [("confidence", {}), ("typical", {}), ("ensemble", {"weight": 0.9})]
 )
 def test_what_a_lossy_rule_refuses_wrongly_is_counted_as_well(rule: str, options: dict[str, Any]) -> None:
-    """Rejected although the coin says yes to min(1, p/q), from the record's own columns. Catches: “0.0 %” of a rule
+    """Rejected although the coin says yes to min(1, p/q), from the record's own columns. Catches: “0.0%” of a rule
     that keeps nothing wrongly and yet refuses half of what speculative sampling would keep."""
     lanes = [Settings(proposer="none", max_new_tokens=60, temperature=1.0, seed=5)]
     plain, lane = raced([*lanes, lanes[0].but(proposer="draft-model", rule=rule, rule_options=options)])

@@ -258,7 +258,7 @@ def test_lesson_4() -> None:
     assert found.facts["keep"] == pytest.approx(0.4)
     # p = .3 .5 .2, q = .1 .4 .5: .7 are kept, and .3 of p are added to .1 .4 .2.
     assert [found.facts[name] for name in ("wa", "wb", "wc")] == pytest.approx([0.19, 0.55, 0.26])
-    assert found.front.check.mistakes == {"never": "M11", "bent": "M5", "again": "M11"}
+    assert found.front.check.mistakes == {"never": "M11a", "bent": "M5", "again": "M11b"}
 
 
 # --- lesson 4a: what two distributions share -------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def test_options_of_a_prediction_give_no_reasons(language: str) -> None:
 @pytest.mark.parametrize(
     ("key", "given", "belief"),
     [
-        ("race", "always", "M10"),
+        ("race", "always", "M10b"),
         ("race", "different", "M5"),
         ("lookahead", "all", "M9"),
         ("lookahead", "alone", None),  # the opposite of M9
@@ -111,7 +111,7 @@ def test_each_wrong_text_of_one_seed_is_the_belief_in_one_text() -> None:
 
 
 def test_the_tree_says_what_a_sibling_catches() -> None:
-    """Catches: “60 % for every guess”, which a bush of eight does not reach."""
+    """Catches: “60% for every guess”, which a bush of eight does not reach."""
     assert "earlier siblings missed" in Words("en", reading.FOLDER)("tree_builder.guesser_help")
     for section in ("change", "explain"):
         assert "earlier siblings missed" in lesson("trees").sections[section].prose
@@ -127,6 +127,15 @@ def test_the_glossary_agrees_with_the_lessons() -> None:
         "slower" in TERMS["Lossy"]
         and lesson("rules").facts["strict_tokens"] < lesson("rules").facts["tokens_before"]
     )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("key", "step"), [("blind", "watch"), ("choosing", "change")])
+def test_what_another_step_showed_is_named_by_that_step(language: str, key: str, step: str) -> None:
+    """Catches: “the recording above” where it is two steps back."""
+    words = Words(language, reading.FOLDER)
+    explained = lesson(key, language).sections["explain"].prose
+    assert words(f"steps.{step}") in explained and not re.search(r"\b(above|oben)\b", explained)
 
 
 def test_what_the_lessons_say_of_their_papers_methods() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.course import asking, measuring, reading
+from app.course import asking, measured, measuring, reading
 from app.course.facts import ease, first_word, machines
 from app.course.facts import recorded as recorded_facts
 from app.course.lesson import STEPS, Lesson
@@ -229,7 +229,10 @@ def test_eight_positions_cost_what_the_recorded_curve_says() -> None:
     bounds = {"same": (0.0, 1.02), "bit": (1.02, 2.0), "half": (2.0, 6.0), "all": (6.0, math.inf)}
     lesson = lesson_of("weights")
     assert lesson.right["predict"] == {key for key, (low, high) in bounds.items() if low <= ratio < high}
-    assert lesson.right["check"] == {"curve"} and lesson.front.check.mistakes == {"free": "M1", "many": "M1"}
+    assert lesson.right["check"] == {"curve"} and lesson.front.check.mistakes == {
+        "free": "M1a",
+        "many": "M1b",
+    }
     assert lesson.front.watch.given["machines"].keys() == {"amd-epyc-2-cores"}, (
         "the machine that was asked about"
     )
@@ -338,6 +341,51 @@ def test_the_belts_bars_are_on_one_scale() -> None:
     assert [html.count("<i></i>")] == [9]  # a dot for each token
     wide = conveyor.belts(given, [4096], WORDS)
     assert WORDS("conveyor.compute_bound") in wide and "+4,032" in wide
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_what_is_moved_and_computed_can_be_worked_out_from_what_is_said(language: str) -> None:
+    """Catches: 8B parameters that weigh 15 GB without a word on which are read; a time for one token that, times n, is
+    not the pass's time, without a word on attention."""
+    words = Words(language, reading.FOLDER)
+    given = conveyor.With(machine="h100-sxm", size="8B", positions=[1])
+    size, counted, read, each = (
+        float(one.replace(",", "."))
+        for one in re.findall(
+            r"(\d+(?:[.,]\d+)?)(?=B| billion| Milliarden| bytes| Bytes)", conveyor.provenance(given, words)
+        )
+    )
+    assert (size, counted, each) == (8, 8.03, 2) and "bfloat16" in conveyor.provenance(given, words)
+    assert f"{read * each:.0f} GB" in read_aloud(conveyor.belts(given, [1], words)).replace("\xa0", " ")
+    lesson, problems = reading.read(language, "weights")
+    assert lesson is not None, problems
+    assert isinstance(lesson.facts["lots_ms"], float)
+    explained = lesson.sections["explain"].prose
+    (one, many) = (float(ms.replace(",", ".")) for ms in re.findall(r"0[.,]\d{5}", explained))
+    lots = lesson.facts["lots"]
+    assert many > one and "ttention" in explained and str(lots) in explained
+    assert many * lots == pytest.approx(lesson.facts["lots_ms"], abs=0.005)
+    assert one * lots < 0.99 * lesson.facts["lots_ms"]
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_recorded_curve_says_how_much_of_the_processor_was_used(language: str) -> None:
+    """Catches: “one CPU core” over a caption that says two cores."""
+    words = Words(language, reading.FOLDER)
+    core = machines.profile("amd-epyc-2-cores")
+    used = words("measured.recorded_threads", machine=core.machine, threads=1, date=core.date[:10])
+    assert measured.origin(core, words) == used and used.count("1") > core.date[:10].count("1")
+    card = machines.profile("h200-8b")
+    assert measured.origin(card, words) == words(
+        "measured.recorded", machine=card.machine, date=card.date[:10]
+    )
+
+
+def test_the_two_beliefs_are_named_as_they_are_drawn() -> None:
+    given = width_curve.With(machines={"amd-epyc-2-cores": "Here"})
+    drawn = width_curve.chart(width_curve.recorded(given, WORDS), 1, WORDS).figure
+    assert [one.line.dash for one in drawn.data[:2]] == ["dot", "dash"]
+    assert "the dotted and the dashed line" in lesson_of("weights").sections["watch"].prose
 
 
 def test_the_curves_are_the_profiles_and_lie_between_the_two_beliefs() -> None:

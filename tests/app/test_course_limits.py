@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
+from app.charts import contours
 from app.choosing import presets
 from app.course import measured, progress, projector, reading
 from app.course.facts import designs as made
@@ -139,6 +140,26 @@ def test_the_surface_has_its_ridge_where_the_best_lengths_are() -> None:
     assert best[0.8] == 8 and best[0.0] is None
     assert "modelled" in chart.provenance and "measured" in chart.provenance
     assert "γ = 8: 3.09×" in length_surface.cut(0.8, 0.05, 0.0, WORDS).alt
+
+
+@pytest.mark.parametrize(("alpha", "cost"), [(0.85, 0.2), (0.75, 0.1), (0.8, 0.05), (0.3, 0.6)])
+def test_the_numbers_of_the_lines_are_beside_their_lines_and_under_nothing(alpha: float, cost: float) -> None:
+    """Catches: “1.5” of which a dot covers the 1."""
+    figure = length_surface.surface(alpha, cost, 0.0, WORDS).figure
+    (named,) = [each for each in figure.data if each.type == "scatter" and each.mode == "text"]
+    points = [each for each in figure.data if each.type == "scatter" and each.mode == "markers"]
+    drawn = [point for each in points for point in zip(each.x, each.y, strict=True)]
+    ridge = next(each for each in figure.data if each.name == WORDS("length-surface.ridge"))
+    drawn += [point for point in zip(ridge.x, ridge.y, strict=True) if point[1] is not None]
+    shown = [each.contours.start for each in figure.data if each.type == "contour"]
+    assert set(named.text) <= {f"{level:.1f}" for level in shown} and len(named.text) >= len(shown) - 1
+    for x, y, level in zip(named.x, named.y, named.text, strict=True):
+        near = min(contours.apart((x, y), point, length_surface.PIXELS) for point in drawn)
+        assert near >= 14, (level, x, y)
+        speeds = [
+            length_surface.speedup_sloped(min(1.0, x + side), int(y), cost, 0.0) for side in (-0.05, 0.05)
+        ]
+        assert speeds[0] < float(level) < speeds[1]
 
 
 # --- 10: overlap -----------------------------------------------------------------------------------------------------
@@ -328,7 +349,7 @@ def test_beside_the_model_is_what_was_measured(language: str) -> None:
     """Catches: a figure of the lesson that is not the file's, an interval of another batch, a measurement that does not
     say of which machine, and when."""
     words, found = Words(language, reading.FOLDER), batches.read()
-    chart = crowd.together(words)
+    chart = crowd.together(CROWD, words)
     points, expected, *_ = chart.figure.data
     lane = found.lanes[0]
     assert list(points.y) == [one.speedup for one in lane.batches]
@@ -344,6 +365,22 @@ def test_beside_the_model_is_what_was_measured(language: str) -> None:
     )
     with pytest.raises(ValueError, match="was not measured with 3 requests"):
         failing.served_speedup("draft-model", 3)
+
+
+def test_a_proposer_looks_alike_in_both_charts_and_each_says_whether_it_is_modelled() -> None:
+    """Catches: an orange diamond that is Medusa above and prompt lookup below."""
+    picture = lesson("fails").front.explain.picture
+    assert picture is not None
+    given = crowd.With.model_validate(picture.given)
+    above, below = crowd.lines(given, 1, 512, WORDS), crowd.together(given, WORDS)
+    styles: dict[tuple[str, str], set[str]] = {}
+    for line in [*above.figure.data, *below.figure.data]:
+        if line.mode == "lines+markers":
+            name = re.split(r" ·|,", line.name)[0]
+            styles.setdefault((line.line.color, line.marker.symbol), set()).add(name)
+    assert all(len(names) == 1 for names in styles.values()) and len(styles) == 4
+    assert above.title.startswith("Modelled") and below.title.startswith("Measured")
+    assert all(measured.name("lane", lane.proposer, WORDS) in below.title for lane in batches.read().lanes)
 
 
 def test_the_first_token_comes_later() -> None:
@@ -387,7 +424,12 @@ def test_the_figures_were_measured_with_the_lengths_that_are_assumed() -> None:
     gammas = {each.name: each.settings.draft_length for each in figures.LANES}
     assert gammas[made.LOOKUP] == made.LOOKUP_LENGTH
     assert {gammas[lane] for lane in made.CHAINS if lane in gammas} == {made.GAMMA} == {figures.GAMMA}
-    assert set(gammas) | {"early-exit"} == {*made.CHAINS, *made.WIDE, made.LOOKUP}
+    gammas |= {each.name: each.settings.draft_length for each in figures.LATER}
+    known = {*made.CHAINS, *made.WIDE, made.LOOKUP, made.EAGLE3, made.PARALLEL}
+    assert set(gammas) | {"early-exit"} == known == set(workshop.ORDER) - {"plain"}
+    assert all(each.settings.options == {} for each in figures.LATER)
+    for group, cells in RAW["figures"]["groups"].items():
+        assert {each.lane for each in made.designs(group)} == {"plain", *cells["lanes"]}
 
 
 def test_chains_by_the_formulas_as_they_are_written() -> None:
@@ -435,6 +477,31 @@ def test_wide_proposals_cost_what_their_recorded_rounds_read() -> None:
     mean = sum(row.width + row.draft_passes * (heads + output) for row in rows) / len(rows)
     tau = RAW["figures"]["groups"]["code"]["lanes"]["medusa"]["tokens_per_pass"]
     assert made.design_work("code", "medusa") == pytest.approx(mean / tau, rel=1e-6)
+
+
+def test_the_rounds_that_are_priced_were_recorded_as_they_were_measured() -> None:
+    """Catches: the arithmetic of another tree than the one whose speed is shown."""
+    for lane in (*made.WIDE, made.PARALLEL):
+        assert trace(lane).header.settings["options"] == {}
+
+
+def test_a_parallel_draft_costs_its_own_size_and_eagle3_what_its_tree_can_read() -> None:
+    """Catches: the parallel draft priced as the small one; a bound that leaves out what the head reads."""
+    cells = RAW["figures"]["groups"]["story"]["lanes"]
+    recorded = trace("parallel-draft")
+    draft = recorded.header.draft
+    assert draft is not None
+    share = draft.parameters / recorded.header.target.parameters
+    rounds = recorded.rounds
+    mean = sum(row.width + share * int(row.note.get("draft_read", 0)) for row in rounds) / len(rounds)
+    assert made.design_work("story", "parallel-draft") == pytest.approx(
+        mean / cells["parallel-draft"]["tokens_per_pass"]
+    )
+    header = trace("eagle3").header
+    head = header.heads[0].parameters / header.target.parameters
+    found, tau = made.design("story", "eagle3"), cells["eagle3"]["tokens_per_pass"]
+    assert found.least == pytest.approx((17 + 5 * head) / tau)
+    assert found.most == pytest.approx((17 + (tau + 16) * head) / tau)
 
 
 def test_bounds_of_a_lookup_hold_whatever_was_proposed() -> None:
@@ -586,7 +653,11 @@ def test_the_way_on_leads_to_an_address_that_the_page_understands(key: str) -> N
 def test_a_projected_chart_has_larger_letters_and_the_same_figures() -> None:
     small = length_surface.surface(0.8, 0.05, 0.0, WORDS).figure
     large = projector.enlarged(small)
-    assert large.data[1].contours.labelfont.size > 1.5 * small.data[1].contours.labelfont.size
+    numbers, larger = (
+        next(each for each in figure.data if each.type == "scatter" and each.mode == "text")
+        for figure in (small, large)
+    )
+    assert larger.textfont.size > 1.5 * numbers.textfont.size
     star, other = (
         next(each for each in figure.data if each.type == "scatter" and each.marker.symbol == "star")
         for figure in (small, large)

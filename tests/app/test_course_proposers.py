@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -299,6 +300,10 @@ def test_the_texts_that_were_asked_about_are_the_ones_shown(card: dict) -> None:
     assert len(above) == len(found.sections["predict"].items)
     (right,) = found.right["predict"]
     assert sum(above.values()) == 1 + list(found.sections["predict"].items).index(right)
+    asked = re.findall(r"\(([A-D])\) [^,]*(edit|summar|stor|one|poem)", found.sections["predict"].prose)
+    assert [letter for letter, _ in asked] == re.findall(r"\(([A-D])\) ", shown) == list("ABCD")
+    assert given.groups == ["verbatim edits", "summary", "story", "poem, temperature 1"]
+    assert "temperature one" in found.sections["predict"].prose and "temperature 1" in shown
 
 
 def tokens_of(card: dict, group: str) -> float:
@@ -400,7 +405,7 @@ def test_the_better_draft_of_the_check_loses_and_the_prediction_follows_the_card
     assert found.right["predict"] == {expected}
     assert found.front.watch.given["groups"] == ["question"], "the texts that were asked about"
     assert found.right["check"] == {"cheaper"}
-    assert found.front.check.mistakes == {"better": "M4"}
+    assert found.front.check.mistakes == {"better": "M4b"}
     best = [
         max((1 - alpha ** (k + 1)) / (1 - alpha) / (1 + cost * k) for k in range(30))
         for alpha, cost in ((0.8, 0.05), (0.9, 0.4))

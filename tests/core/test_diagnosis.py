@@ -197,7 +197,7 @@ def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() ->
         found = why(base, lane)
         assert found is not None
         said[found.sentence.replace(",", " ").split()[0]] += 1
-    assert 10 <= said["Faster"] <= 45 and 10 <= said["Slower"] <= 45  # 2.5 % each are expected
+    assert 10 <= said["Faster"] <= 45 and 10 <= said["Slower"] <= 45  # 2.5% each are expected
     noisy(lane, random.gamma(16.0, 13 * MS / 16.0, len(lane.rounds)))
     real = why(base, lane)
     assert real is not None and real.sentence.startswith("Slower, ")

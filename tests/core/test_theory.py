@@ -176,7 +176,7 @@ def test_the_acceptance_that_a_speedup_needs_is_the_first_that_gives_it(
 
 def test_the_oracle_is_played_and_bounds_every_draft_length() -> None:
     """The oracle drafts exactly what is accepted, 1/(1 − α) tokens per pass; for α up to 0.95 and c up to 0.1 it
-    wins up to about 60 % over the best fixed γ (section 3.5). Catches: an oracle whose drafting is free."""
+    wins up to about 60% over the best fixed γ (section 3.5). Catches: an oracle whose drafting is free."""
     rng, rounds = random.Random(2), 40_000
     accepted = [0] * rounds
     for index in range(rounds):

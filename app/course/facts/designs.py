@@ -2,7 +2,8 @@
 
 Chains of a fixed length are modelled for every γ, from the measured α and pass times. For other proposers
 the speed is measured, and the arithmetic is that of the rounds of their recorded example, counted
-in operations instead of seconds. Operations are counted in plain target passes over one token.
+in operations instead of seconds; EAGLE-3's example was recorded with a larger tree than was measured, so bounds follow
+from its options. Operations are counted in plain target passes over one token.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from specdec_core.analysis import whatif
 from specdec_core.machines import profiles
 from specdec_core.machines.costs import Costs
 from specdec_core.machines.profiles import Recorded
+from specdec_core.proposers.eagle3 import Eagle3
 
 from .recorded import trace
 
@@ -23,11 +25,15 @@ __all__ = ["design_speed", "design_work", "fastest_kind"]
 
 MOST = 12  # the longest chain
 CHAINS = ("draft-model", "draft-model, larger", "early-exit")
-WIDE = ("lookahead", "branching", "medusa", "eagle")
+WIDE = ("lookahead", "branching", "medusa", "eagle", "mtp")
+PARALLEL = "parallel-draft"
+EAGLE3 = "eagle3"
 LOOKUP = "prompt-lookup"
 LOOKUP_LENGTH = 10  # and GAMMA: the settings of the measurement
 GAMMA = 4
-KINDS = {**dict.fromkeys(CHAINS, "chain"), **dict.fromkeys(WIDE, "wide"), LOOKUP: "lookup"}
+KINDS = {
+    **dict.fromkeys((*CHAINS, PARALLEL), "chain"), **dict.fromkeys((*WIDE, EAGLE3), "wide"), LOOKUP: "lookup",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class Design:
         lane: its proposer, by its name in the measurements; “plain” is plain decoding.
         gamma: the length of its chains; 0 if it has none.
         speed: speedup over plain decoding.
-        least, most: factor on the arithmetic operations; for a lookup only bounds are known.
+        least, most: factor on the arithmetic operations; for a lookup and EAGLE-3 only bounds are known.
         modelled: whether the speed is the formula's; otherwise it was measured.
     """
 
@@ -71,11 +77,13 @@ def designs(group: str) -> tuple[Design, ...]:
     for lane, cell in cells.items():
         if lane in CHAINS and cell.alpha is not None:
             found += [_chain(lane, cell.alpha, gamma) for gamma in range(1, MOST + 1)]
-        elif lane in WIDE:
+        elif lane in (*WIDE, PARALLEL):
             work = _round(lane) / cell.tau
             found.append(Design(lane, 0, cell.speedup, work, work, modelled=False))
         elif lane == LOOKUP:
             found.append(Design(lane, 0, cell.speedup, *_lookup(cell), modelled=False))
+        elif lane == EAGLE3:
+            found.append(Design(lane, 0, cell.speedup, *_eagle3(cell), modelled=False))
     return tuple(found)
 
 
@@ -107,7 +115,7 @@ def design_speed(group: str, lane: str, gamma: int = 0) -> float:
 
 
 def design_work(group: str, lane: str, gamma: int = 0) -> float:
-    """Factor on its arithmetic; for a lookup the upper bound."""
+    """Factor on its arithmetic; where only bounds are known, the upper one."""
     return design(group, lane, gamma).most
 
 
@@ -134,12 +142,21 @@ def _lookup(cell: Cell) -> tuple[float, float]:
     return (1.0 + kept + refused) / cell.tau, (1.0 + max(read, kept + refused)) / cell.tau
 
 
+def _eagle3(cell: Cell) -> tuple[float, float]:
+    """Bounds on the arithmetic of a full tree: each level of the head reads one token, or the first what was committed
+    and the others all that are followed."""
+    options = Eagle3.Options()
+    header = trace(EAGLE3).header
+    head = sum(part.parameters for part in header.heads) / header.target.parameters
+    fewest, most = options.depth, cell.tau + (options.depth - 1) * options.top_k
+    return (1 + options.nodes + head * fewest) / cell.tau, (1 + options.nodes + head * most) / cell.tau
+
+
 @lru_cache(maxsize=16)
 def _round(example: str) -> float:
     """Operations of a round of a recorded example, in plain passes."""
-    home = _home()
-    found = figures()
-    ratio = found.parameters["draft"] / found.parameters["target"]
+    home, header = _home(), trace(example).header
+    ratio = header.draft.parameters / header.target.parameters if header.draft else 0.0
     costs = Costs(
         target=float,
         draft=lambda tokens: ratio * tokens,

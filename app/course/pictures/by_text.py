@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
+from string import ascii_uppercase
 
 import streamlit as st
 from pydantic import Field, model_validator
@@ -17,7 +18,7 @@ from . import Place
 
 
 class With(Strict):
-    """A proposer and kinds of text of measurements.json; `level` is where the line is."""
+    """A proposer and kinds of text of measurements.json, lettered as in the question; `level` is where the line is."""
 
     lane: str
     groups: list[str] = Field(min_length=2, max_length=6)
@@ -39,14 +40,14 @@ def draw(given: With, at: Place) -> None:
 
 
 def bars(given: With, words: Words) -> str:
-    """The bars on one scale, each with its number, and above or below the line in words."""
+    """The bars on one scale, each with its letter and number, and a mark for above or below the line."""
     tokens = {group: family_tokens(given.lane, group) for group in given.groups}
     longest = max(given.level, *tokens.values())
     rows = "".join(
-        f"<tr><th scope='row'>{escape(measured.name('text', group, words))}</th>"
+        f"<tr><th scope='row'>({letter}) {escape(measured.name('text', group, words))}</th>"
         f"<td><i style='width:{value / longest:.2%}'></i><u style='left:{given.level / longest:.2%}'></u></td>"
         f"<td>{words.number(value, '.2f')} {'▲' if value > given.level else '▼'}</td></tr>"
-        for group, value in tokens.items()
+        for letter, (group, value) in zip(ascii_uppercase, tokens.items(), strict=False)
     )
     said = escape(words("by-text.caption", lane=measured.name("lane", given.lane, words), level=given.level))
     return f"<table class='by-text'><caption>{said}</caption><tbody>{rows}</tbody></table>"

@@ -14,6 +14,7 @@ from app.course.lesson import Strict
 from app.course.words import Words
 from app.ui.fragment import fragment
 from specdec_core.machines.model_sizes import shape
+from specdec_core.machines.roofline import BYTES
 
 from . import Place
 
@@ -54,9 +55,23 @@ def draw(given: With, at: Place) -> None:
             picked = st.select_slider(at.words("conveyor.positions"), given.choices, key=at.key("positions"))
             positions = [picked]
         st.html(belts(given, positions, at.words))
-        st.caption(at.words("conveyor.modelled", machine=modelled(given.machine).label, size=given.size))
+        st.caption(provenance(given, at.words))
 
     show()
+
+
+def provenance(given: With, words: Words) -> str:
+    """The machine, and what of the model is moved."""
+    machine, model = modelled(given.machine), shape(given.size)
+    return words(
+        "conveyor.modelled",
+        machine=machine.label,
+        size=given.size,
+        all=model.parameters / 1e9,
+        read=model.read / 1e9,
+        bytes=BYTES[machine.dtype],
+        dtype=machine.dtype,
+    )
 
 
 def belts(given: With, positions: list[int], words: Words) -> str:

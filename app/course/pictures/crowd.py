@@ -18,7 +18,7 @@ from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
 from app.course.words import Words
 from app.records import examples as recorded
-from app.theme import GREY, ORANGE, look
+from app.theme import GREY, ORANGE, Look, look
 from app.ui.fragment import fragment
 
 from . import Place
@@ -71,10 +71,21 @@ def draw(given: With, at: Place) -> None:
         draw_chart(lines(given, batch, context, at.words), at.key("lines"), at.words)
 
     show()
-    draw_chart(together(at.words), at.key("together"), at.words)
+    draw_chart(together(given, at.words), at.key("together"), at.words)
 
 
-def together(words: Words) -> Chart:
+def looks(given: With) -> dict[str, Look]:
+    """A style for each proposer of the two charts."""
+    proposers = [*map(proposer_of, given.examples), *(lane.proposer for lane in served().lanes)]
+    return {proposer: look(number) for number, proposer in enumerate(dict.fromkeys(proposers), 1)}
+
+
+def proposer_of(example: str) -> str:
+    """Who proposed in a recorded example."""
+    return str(trace(example).header.settings["proposer"])
+
+
+def together(given: With, words: Words) -> Chart:
     """The measured speedups, with those expected."""
     found = served()
     lanes = {lane.proposer: measured.name("lane", lane.proposer, words) for lane in found.lanes}
@@ -86,7 +97,7 @@ def together(words: Words) -> Chart:
         for one in (lane.batches[0], lane.batches[-1])
     ]
     texts = batches.Texts(
-        title=words("crowd.together-title"),
+        title=words("crowd.together-title", lanes=", ".join(lanes.values())),
         provenance=words(
             "crowd.together-source",
             machine=found.machine, threads=found.threads, date=found.date[:10], repeats=found.repeats,
@@ -104,18 +115,19 @@ def together(words: Words) -> Chart:
         interval=words("crowd.together-interval"),
         lanes=lanes,
     )  # fmt: skip
-    return batches.together(found, texts)
+    return batches.together(found, texts, looks(given))
 
 
 def lines(given: With, batch: int, context: int, words: Words) -> Chart:
     """Modelled speedup over the number of requests, a line for each example; what does not fit has no point."""
     figure = go.Figure()
+    styles = looks(given)
     sentences, highest = [], 4.0
-    for number, example in enumerate(given.examples, 1):
+    for example in given.examples:
         speeds = [crowd(example, given.profile, requests, context) for requests in BATCHES]
         now = crowd(example, given.profile, batch, context)
-        style = look(number)
-        name = measured.name("lane", str(trace(example).header.settings["proposer"]), words)
+        proposer = proposer_of(example)
+        style, name = styles[proposer], measured.name("lane", proposer, words)
         sentences.append(
             words("crowd.no_room", name=name)
             if now is None

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field
 
+from app.charts import contours
 from app.charts.chart import Chart
 from app.course import measured
 from app.course.facts.designs import CHAINS, GAMMA
@@ -30,6 +31,7 @@ from . import Place
 
 RATES = [at / 40 for at in range(41)]
 LEVELS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
+PIXELS = (390, 18)  # about as many as α = 1 and γ = 1 are
 
 
 class With(Strict):
@@ -118,15 +120,7 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
                 x=RATES,
                 y=lengths,
                 z=speeds,
-                contours={
-                    "start": level,
-                    "end": level,
-                    "size": 1,
-                    "coloring": "none",
-                    "showlabels": True,
-                    "labelfont": {"size": 13},
-                    "labelformat": ".1f",
-                },
+                contours={"start": level, "end": level, "size": 1, "coloring": "none"},
                 line={"width": 3 if level == 1.0 else 1, "color": GREY},
                 showscale=False,
                 showlegend=False,
@@ -141,8 +135,21 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
         line={"color": PURPLE, "width": 4, "shape": "hvh"},
         hoverinfo="skip",
     )
+    best = best_length_sloped(alpha, cost, slope)
+    every = dots(tuple(_lane_names(words)))
+    taken = [(dot.alpha, dot.gamma) for dot in every] + [(alpha, best)] + _steps(ridge)
+    named = contours.places(RATES, speeds, LEVELS, taken, PIXELS)
+    figure.add_scatter(
+        x=[at for at, _ in named.values()],
+        y=[gamma for _, gamma in named.values()],
+        text=[words.number(level, ".1f") for level in named],
+        mode="text",
+        textfont={"size": 13},
+        showlegend=False,
+        hoverinfo="skip",
+    )
     for example in (False, True):
-        shown = [dot for dot in dots(tuple(_lane_names(words))) if dot.example == example]
+        shown = [dot for dot in every if dot.example == example]
         figure.add_scatter(
             x=[dot.alpha for dot in shown],
             y=[dot.gamma for dot in shown],
@@ -158,7 +165,6 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
             customdata=[[dot.name, dot.speedup, dot.cost] for dot in shown],
             hovertemplate=words("length-surface.dot") + "<extra></extra>",
         )
-    best = best_length_sloped(alpha, cost, slope)
     if best:
         figure.add_scatter(
             x=[alpha],
@@ -201,6 +207,15 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
         words("length-surface.modelled", source=measured.source(words)),
         words("length-surface.alt", cost=cost, slope=slope, best_lengths=best_lengths),
     )
+
+
+def _steps(ridge: Sequence[int]) -> list[tuple[float, float]]:
+    """Points along the line of the best lengths, which jumps up between two rates."""
+    return [
+        (rate, gamma)
+        for rate, low, high in zip(RATES[1:], ridge, ridge[1:], strict=False)
+        for gamma in range(max(1, low), high + 1)
+    ]
 
 
 def cut(alpha: float, cost: float, slope: float, words: Words) -> Chart:

@@ -14,10 +14,12 @@ from app.choosing import presets
 from app.course import measured
 from app.course.facts.designs import (
     CHAINS,
+    EAGLE3,
     GAMMA,
     LOOKUP,
     LOOKUP_LENGTH,
     MOST,
+    PARALLEL,
     WIDE,
     Design,
     design,
@@ -34,7 +36,7 @@ from app.ui.fragment import fragment
 from . import Place
 
 EDITS = dict.fromkeys(("verbatim edits", "conversions"), "copy")  # kinds from one family of prompts
-ORDER = ("plain", *CHAINS, LOOKUP, *reversed(WIDE))  # determines each one's style
+ORDER = ("plain", *CHAINS, LOOKUP, *reversed(WIDE), EAGLE3, PARALLEL)  # determines each one's style
 
 
 class With(Strict):
@@ -200,9 +202,9 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
         text=words("workshop.wall", limit=words.number(limit, ".0%")), showarrow=False, font={"size": 13},
     )  # fmt: skip
     figure.update_layout(
-        height=450,
+        height=480,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": -0.18, "yanchor": "top", "x": 0, "title": ""},
+        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": ""},
         xaxis={
             "title": words("workshop.x"),
             "type": "log",
@@ -210,6 +212,7 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
             "tickvals": [1, 1.5, 2, 3, 5, 8, 12, 20],
             "ticktext": [f"{words.number(value)}×" for value in (1, 1.5, 2, 3, 5, 8, 12, 20)],
             "zeroline": False,
+            "automargin": True,
         },
         yaxis={"title": words("workshop.y"), "range": [0, highest * 1.15], "zeroline": False},
         hovermode="closest",
@@ -236,5 +239,8 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
 
 def _symbol(number: int) -> str:
     """A symbol for each lane, since there are more lanes than styles."""
-    symbols = ("circle", "square", "diamond", "triangle-up", "x", "star", "hexagon", "pentagon", "cross")
+    symbols = (
+        "circle", "square", "diamond", "triangle-up", "x", "star", "hexagon", "pentagon", "cross", "triangle-down",
+        "bowtie", "hourglass",
+    )  # fmt: skip
     return symbols[number % len(symbols)]

@@ -3,10 +3,10 @@
 /** @import { Round } from "./model.js" */
 
 const LASTING = 1.5; // times the error of single rounds: chance alone brings blocks there about once in twenty
-const NORMAL_95 = 1.959964; // standard deviations on either side that hold 95 % of a normal distribution
+const NORMAL_95 = 1.959964; // standard deviations on either side that hold 95% of a normal distribution
 
 /**
- * Whether the speedup's 95 % interval lies on one side of 1.
+ * Whether the speedup's 95% interval lies on one side of 1.
  * @param {number} speedup
  * @param {Round[]} one the rounds of one lane
  * @param {Round[]} other those of the lane that it is compared with

@@ -12,7 +12,7 @@ import { CHIP, GAP, LONG } from "./tree_node.js";
  * @typedef {{column: number, row: number}} Size px
  */
 
-const FULL = { column: 128, row: 64 }; // px at 100 % and a type of 16 px; all sizes grow with the page's type
+const FULL = { column: 128, row: 64 }; // px at 100% and a type of 16 px; all sizes grow with the page's type
 const EDGES = 12; // px of the box's own height: padding and border
 const NUMBERS = 60; // px: a row with room for p and q below the word
 const PAIR = { column: 140, row: 44 }; // px: p and q side by side below the word

@@ -1,6 +1,6 @@
 // Votes as bars in a table, and numbers as dots over a scale; both votes side by side.
 
-import { el, number, pairs, say } from "./room.js";
+import { el, number, pairs, percent, say } from "./room.js";
 
 const WIDTH = 600, HEIGHT = 130, SIDE = 24, DOT = 5;
 export const LETTERS = "ABCDEFGHIJKL";
@@ -36,7 +36,7 @@ function bar(count, all, right) {
   const share = all ? count / all : 0;
   const fill = el("i", { class: right ? "solid" : "hatched" });
   fill.style.width = `${share * 100}%`;
-  return el("td", { role: "cell" }, el("span", { class: "bar" }, fill), el("b", {}, `${count} · ${Math.round(share * 100)} %`));
+  return el("td", { role: "cell" }, el("span", { class: "bar" }, fill), el("b", {}, `${count} · ${percent(share)}`));
 }
 
 /**

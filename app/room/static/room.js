@@ -24,6 +24,9 @@ function plainly(part) {
 /** A number as the page's language writes it. @param {number} value */
 export const number = (value) => new Intl.NumberFormat(data.language ?? "en", { maximumFractionDigits: 6, useGrouping: false }).format(value);
 
+/** A share as the page's language writes it: 50%. @param {number} value */
+export const percent = (value) => new Intl.NumberFormat(data.language ?? "en", { style: "percent" }).format(value);
+
 /** @param {string} key @param {Record<string, any>} [values] */
 export function say(key, values = {}) {
   return fill(data.words[key] ?? key, values);

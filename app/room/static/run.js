@@ -1,6 +1,6 @@
 // A run that a class follows: its text with what was accepted and rejected, the verdict, and how well the class guesses.
 
-import { el, pairs, say } from "./room.js";
+import { el, pairs, percent, say } from "./room.js";
 
 /** A guess as a word of a sentence: what nobody could see has a sign. @param {string | undefined} guess */
 const named = (guess) => signed(guess ?? "").trim() || "␣";
@@ -61,7 +61,7 @@ export function verdict(run) {
 function figures(run) {
   const [accepted, judged] = run.alpha, [right, of] = run.class;
   /** @param {number} some @param {number} all */
-  const share = (some, all) => (all ? `${Math.round((100 * some) / all)} %` : "–");
+  const share = (some, all) => (all ? percent(some / all) : "–");
   /** @param {string} name @param {number} some @param {number} all */
   const row = (name, some, all) => el("tr", {}, el("th", { scope: "row" }, say(name)), el("td", {}, say("run_of", { some, all })), el("td", {}, el("b", {}, share(some, all))));
   return el("table", { class: "figures" }, el("tbody", {},
