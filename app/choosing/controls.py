@@ -16,7 +16,7 @@ from app.ui.glossary import define
 from app.ui.state import State, state
 from app.ui.widgets import number, pick
 from specdec_core.engine.check import remark as remark_on
-from specdec_core.errors import ModelError, PromptError, SpecdecError
+from specdec_core.errors import ModelError, PromptError, SettingsError, SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models.generation import OFF
 from specdec_core.proposers import PROPOSERS
@@ -184,9 +184,15 @@ def decided() -> dict[str, Any]:
     return {**left, "repetition_penalty": current.penalty() if penalty is None else penalty}
 
 
+def unusable_number() -> str | None:
+    """Why a number for all lanes that was typed cannot be used, as one sentence; None if all can."""
+    boxes = (State.tokens, State.top_k, State.repetition_penalty, State.no_repeat_ngram_size, State.seed)
+    return next(filter(None, (box.refusal() for box in boxes)), None)
+
+
 def usual_penalty() -> float | None:
     """The usual repetition penalty in force where the visitor set none; None if there is none."""
-    if not state.generation or state.repetition_penalty is not None:
+    if not state.generation or st.session_state.get(State.repetition_penalty.key) is not None:
         return None
     found = current.penalty()
     return None if found == 1 else found
@@ -198,11 +204,15 @@ def chosen_lane() -> Settings:
     Raises:
         SettingsError: one sentence about the first invalid setting.
     """
+    if why_not := State.memory.refusal():
+        raise SettingsError(why_not)
     return lane_state.read().settings(plain_lane())
 
 
 def refusal() -> str | None:
     """Why the choices are incompatible, as one sentence; None if no problem can be found before a run."""
+    if why_not := unusable_number():
+        return why_not
     if state.proposer == "none":
         return None
     try:
@@ -311,6 +321,8 @@ def subject() -> Choice:
         raise PromptError("The prompt is empty. Type some text to continue, or pick an example.")
     if len(state.prompt) > links.MAX_PROMPT:
         raise PromptError("Nothing was started: the note below the prompt says why.")
+    if why_not := unusable_number():
+        raise SettingsError(why_not)
     wanted = model_picker.choice()
     if wanted.target == "":
         raise ModelError("Name the target model first: a hub id such as openai-community/gpt2.")

@@ -18,6 +18,7 @@ from app.text import count, plain
 from app.ui import address, quirks, tables
 from app.ui.fragment import fragment
 from app.ui.state import State, state
+from app.ui.widgets import number_box
 from specdec_core.analysis.advice import advise, ineligible
 from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS, Proposer
@@ -100,19 +101,15 @@ def _form(
         )
         left, middle, right = st.columns(3, gap="medium", vertical_alignment="top")
         with left:
-            most = st.number_input(
+            most = number_box(
                 "Prompts of each kind",
-                **_range(links.SWEEP_MOST),
-                bind="query-params",
-                persist_state="session",
+                **_box(links.SWEEP_MOST),
                 help="The first ones of each kind; more prompts make the medians steadier.",
             )
         with middle:
-            repeats = st.number_input(
+            repeats = number_box(
                 "Repeats",
-                **_range(links.SWEEP_REPEATS),
-                bind="query-params",
-                persist_state="session",
+                **_box(links.SWEEP_REPEATS),
                 help="How many times each prompt is timed in each lane; each time is a cell. Lanes take turns, and "
                 "each turn starts with a different lane.",
             )
@@ -130,7 +127,8 @@ def _form(
             if name in families  # a link may name kinds for other models
             for preset in families[name].presets[:most]
         ]
-        refusal = refused = None
+        refusal = links.SWEEP_MOST.refusal(most) or links.SWEEP_REPEATS.refusal(repeats)
+        refused = None
         if file is not None:
             try:
                 own = [replace(case, chat=True) for case in sources.from_jsonl(file.getvalue())]
@@ -172,10 +170,15 @@ def _penalty(given: float | None) -> str:
     return "" if given in (None, 1) else f", with a repetition penalty of {given:g}"
 
 
-def _range(number: links.Number) -> dict[str, Any]:
-    """A number's key, bounds and default for its box."""
-    low, high, usual = map(int, (number.low, number.high, number.default))
-    return {"min_value": low, "max_value": high, "value": usual, "key": number.key}
+def _box(number: links.Number) -> dict[str, Any]:
+    """What a number's box is drawn with."""
+    return {
+        "refusal": number.refusal,
+        "value": int(number.default),
+        "key": number.key,
+        "bind": "query-params",
+        "persist_state": "session",
+    }
 
 
 def _no_double(cases: Sequence[Case]) -> None:

@@ -725,13 +725,26 @@ def test_lanes_and_the_last_comparison_are_there_again_after_another_page(fresh:
     assert param(at, "run") == run
 
 
+def test_a_number_out_of_range_in_a_lane_s_form_refuses_the_race(fresh: Runs) -> None:
+    """Catches: a box with bounds, which Streamlit sends only if it fits: the race would take the number before."""
+    at = opened(lane=["draft-model"])
+    (name,) = at.session_state["lanes"]
+    at.button(key=f"{name}.change").click().run()
+    box = at.number_input(key=f"{name}.memory")
+    assert not (box.proto.has_min or box.proto.has_max)
+    box.set_value(-5.0).run()
+    at.button(key="go").click().run()
+    assert not at.exception and param(at, "run") is None
+    assert "The memory budget has to be a number from 0 to 1,000,000, not" in at.error[0].value
+
+
 def test_a_link_s_mistakes_are_reported(fresh: Runs) -> None:
     at = opened(lane=["quill", "branching;o.width=99"], gamma="3", tokens="99999", colour="red")
     shown = at.warning[0].value.replace("\\", "")
     for sentence in (
         "proposer “quill”",
         "Width (Branching draft)",
-        "The length has to be",
+        "The number of new tokens has to be",
         "“gamma”, “colour”",
     ):
         assert sentence in shown
