@@ -190,12 +190,16 @@ def unusable_number() -> str | None:
     return next(filter(None, (box.refusal() for box in boxes)), None)
 
 
-def usual_penalty() -> float | None:
-    """The usual repetition penalty in force where the visitor set none; None if there is none."""
+def penalty_note() -> str | None:
+    """What the usual repetition penalty in force is; None where the visitor set one, and where there is none."""
     if not state.generation or st.session_state.get(State.repetition_penalty.key) is not None:
         return None
-    found = current.penalty()
-    return None if found == 1 else found
+    here, own = current.penalty(), current.penalty_of_own(model_picker.loaded())
+    if here not in (None, 1):
+        return f"With a repetition penalty of {here:g}"
+    if here == 1 and own not in (None, 1):
+        return f"No repetition penalty for this example; your own prompts get {own:g}"
+    return None
 
 
 def chosen_lane() -> Settings:
