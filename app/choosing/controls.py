@@ -130,17 +130,16 @@ def essentials(missing: Mapping[str, str | None]) -> None:
 
 
 def drafts(kind: Any) -> str | None:
-    """What kind of proposals a proposer makes with the chosen options; None where they cannot be read."""
+    """What kind of proposals a proposer makes with the chosen options; None where the core refuses them.
+
+    With an unusable one it is what the proposer begins with, so that the rest of the page stays as it is.
+    """
     try:
-        return str(
-            kind.drafts(
-                Settings(
-                    proposer=kind.name,
-                    temperature=state.temperature,
-                    options=lane_state.options("o", kind),
-                )
-            )
-        )
+        options = lane_state.options("o", kind)
+    except SettingsError:
+        options = dict(current.begins(kind.name))
+    try:
+        return str(kind.drafts(Settings(proposer=kind.name, temperature=state.temperature, options=options)))
     except SpecdecError:
         return None
 

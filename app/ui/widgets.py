@@ -29,7 +29,9 @@ def pick(
     passed to the selectbox.
     """
     default = next(iter(titles))
-    if key not in st.session_state:
+    if (
+        st.session_state.get(key) not in titles
+    ):  # or a title that it had: Streamlit sends that of a renamed option
         asked = st.query_params.get(key, state.last_picked.get(key, default))
         st.session_state[key] = asked if asked in titles else default
     picked: str = st.selectbox(

@@ -331,6 +331,19 @@ def test_a_number_out_of_range_reaches_the_page_which_refuses_it(
     assert param(at, "run") is not None
 
 
+def test_an_unusable_option_leaves_the_other_controls_as_they_are(fresh: Runs) -> None:
+    """Catches: choices that are named anew meanwhile, whose old titles the browser then sends: the page ended."""
+    at = page(proposer="eagle")
+    before = at.selectbox(key="length").options
+    nodes = at.number_input(key="o.eagle.nodes")
+    for typed in (999_999, nodes.value):
+        at.number_input(key="o.eagle.nodes").set_value(typed).run()
+        assert not at.exception and at.selectbox(key="length").options == before
+    at.session_state["length"] = before[0]
+    at.run()
+    assert not at.exception and at.session_state["length"] == "fixed"
+
+
 def test_penalties_of_a_link_reach_both_lanes_and_open_ones_stay_open(fresh: Runs) -> None:
     """Catches: a setting that is drawn and not asked for, a lane without it, a default that switches a model's own
     penalty off."""
