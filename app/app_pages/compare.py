@@ -55,8 +55,8 @@ with st.container(border=True, key="desk"):
             more.text_settings(models)
             more.sampling_settings(models)
         run.buttons("Race all lanes on this prompt.", on_click=form.race)
-        if penalty := controls.usual_penalty():
-            st.caption(f":material/repeat: With a repetition penalty of {penalty:g}; see the settings.")
+        if said := controls.penalty_note():
+            st.caption(f":material/repeat: {plain(said)}; see the settings.")
 
 shared = controls.plain_lane()
 with st.container(key=presenter.box("lanes")):

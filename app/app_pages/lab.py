@@ -52,9 +52,9 @@ with notice:
     if not run.asked and (why_not := controls.refusal()):
         st.caption(f":material/block: {plain(why_not)}")
 
-if penalty := controls.usual_penalty():
+if said := controls.penalty_note():
     with about_prompt if presenter.shows("prompt") else notice:
-        st.caption(f":material/repeat: With a repetition penalty of {penalty:g}; see More settings.")
+        st.caption(f":material/repeat: {plain(said)}; see More settings.")
 
 run.report("Its settings are set here: press Run to repeat it.")
 if run.shown is None and (status := services.shelf().status(Choice())).state == "failed":

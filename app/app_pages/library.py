@@ -174,7 +174,8 @@ def own_runs(words: str, proposer: str, order: str) -> None:
         return
     if library.is_full(me):
         st.warning(
-            "Your library is full of named and shared runs, so new ones are not kept. Delete some to make room.",
+            "Your library is full of named, shared and imported runs, so new ones are not kept. Delete some to make "
+            "room.",
             icon=":material/warning:",
         )
     found = listing.find(mine, words, proposer, order)
@@ -182,7 +183,8 @@ def own_runs(words: str, proposer: str, order: str) -> None:
     kept = "kept on this server" if library.lasting else "kept until this server stops"
     shown = "" if len(found) == len(mine) else f"{len(found)} of "
     st.caption(
-        f"{shown}{count(len(mine), 'run')}, {used}, {kept}. The oldest unnamed runs make room for new ones."
+        f"{shown}{count(len(mine), 'run')}, {used}, {kept}. The oldest make room for new ones, "
+        "unless they are named, shared or imported."
     )
     if not found:
         st.info("None of your runs match the search. Clear it to see them all.", icon=":material/search_off:")

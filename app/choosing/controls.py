@@ -16,7 +16,7 @@ from app.ui.glossary import define
 from app.ui.state import State, state
 from app.ui.widgets import number, pick
 from specdec_core.engine.check import remark as remark_on
-from specdec_core.errors import ModelError, PromptError, SpecdecError
+from specdec_core.errors import ModelError, PromptError, SettingsError, SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models.generation import OFF
 from specdec_core.proposers import PROPOSERS
@@ -130,17 +130,16 @@ def essentials(missing: Mapping[str, str | None]) -> None:
 
 
 def drafts(kind: Any) -> str | None:
-    """What kind of proposals a proposer makes with the chosen options; None where they cannot be read."""
+    """What kind of proposals a proposer makes with the chosen options; None where the core refuses them.
+
+    With an unusable one it is what the proposer begins with, so that the rest of the page stays as it is.
+    """
     try:
-        return str(
-            kind.drafts(
-                Settings(
-                    proposer=kind.name,
-                    temperature=state.temperature,
-                    options=lane_state.options("o", kind),
-                )
-            )
-        )
+        options = lane_state.options("o", kind)
+    except SettingsError:
+        options = dict(current.begins(kind.name))
+    try:
+        return str(kind.drafts(Settings(proposer=kind.name, temperature=state.temperature, options=options)))
     except SpecdecError:
         return None
 
@@ -184,12 +183,22 @@ def decided() -> dict[str, Any]:
     return {**left, "repetition_penalty": current.penalty() if penalty is None else penalty}
 
 
-def usual_penalty() -> float | None:
-    """The usual repetition penalty in force where the visitor set none; None if there is none."""
-    if not state.generation or state.repetition_penalty is not None:
+def unusable_number() -> str | None:
+    """Why a number for all lanes that was typed cannot be used, as one sentence; None if all can."""
+    boxes = (State.tokens, State.top_k, State.repetition_penalty, State.no_repeat_ngram_size, State.seed)
+    return next(filter(None, (box.refusal() for box in boxes)), None)
+
+
+def penalty_note() -> str | None:
+    """What the usual repetition penalty in force is; None where the visitor set one, and where there is none."""
+    if not state.generation or st.session_state.get(State.repetition_penalty.key) is not None:
         return None
-    found = current.penalty()
-    return None if found == 1 else found
+    here, own = current.penalty(), current.penalty_of_own(model_picker.loaded())
+    if here not in (None, 1):
+        return f"With a repetition penalty of {here:g}"
+    if here == 1 and own not in (None, 1):
+        return f"No repetition penalty for this example; your own prompts get {own:g}"
+    return None
 
 
 def chosen_lane() -> Settings:
@@ -198,11 +207,15 @@ def chosen_lane() -> Settings:
     Raises:
         SettingsError: one sentence about the first invalid setting.
     """
+    if why_not := State.memory.refusal():
+        raise SettingsError(why_not)
     return lane_state.read().settings(plain_lane())
 
 
 def refusal() -> str | None:
     """Why the choices are incompatible, as one sentence; None if no problem can be found before a run."""
+    if why_not := unusable_number():
+        return why_not
     if state.proposer == "none":
         return None
     try:
@@ -311,6 +324,8 @@ def subject() -> Choice:
         raise PromptError("The prompt is empty. Type some text to continue, or pick an example.")
     if len(state.prompt) > links.MAX_PROMPT:
         raise PromptError("Nothing was started: the note below the prompt says why.")
+    if why_not := unusable_number():
+        raise SettingsError(why_not)
     wanted = model_picker.choice()
     if wanted.target == "":
         raise ModelError("Name the target model first: a hub id such as openai-community/gpt2.")

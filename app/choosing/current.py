@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.decoding.api import Family
 from app.ui.state import state
 from specdec_core.settings import Settings
 
@@ -60,6 +61,17 @@ def must_be_named(proposer: str) -> bool:
 def penalty() -> float | None:
     """The usual repetition penalty for the page's prompt: its kind's, else the models'; None leaves it to them."""
     return usual.penalty(name(), state.prompt) if wraps() else None
+
+
+def penalty_of_own(models: Family | None) -> float | None:
+    """The repetition penalty for a prompt that is no example: the usual one of the chosen models, else their own.
+
+    `models` are those models once they are loaded.
+    """
+    usual = words().repetition_penalty
+    if usual is None and models is not None:
+        usual = models.card.generation.requests.get("repetition_penalty")
+    return usual
 
 
 def penalty_of_many(lane: Settings, models: str, prompt: str) -> float | None:

@@ -81,7 +81,7 @@ def read(form: str = "", before: Lane | None = None) -> Lane:
     owner's options start anew.
 
     Raises:
-        SettingsError: one sentence about a text that is not a value; not raised if `before` is given.
+        SettingsError: one sentence about a text or number that is not a value; not raised if `before` is given.
     """
     otherwise = before or Lane()
     lane = replace(
@@ -108,7 +108,7 @@ def options(prefix: str, owner: Any, form: str = "") -> dict[str, Any]:
     """The options of an owner that differ from their defaults.
 
     Raises:
-        SettingsError: one sentence about a text that is not a value.
+        SettingsError: one sentence about a text or number that is not a value.
     """
     values, preferred = {}, begins(prefix, owner)
     for field in fields(owner.Options).values():
@@ -116,15 +116,25 @@ def options(prefix: str, owner: Any, form: str = "") -> dict[str, Any]:
         held = st.session_state.get(place, shown(field, preferred.get(field.name, field.default)))
         if held is None or held == "":
             continue
-        try:
-            value = field.read(held) if field.kind == "list" else held
-        except ValueError:
-            raise SettingsError(
-                f"{field.title} ({owner.title}) has to be {field.wanted}, got “{held[:40]}”."
-            ) from None
+        if why_not := refusal(field, owner, held):
+            raise SettingsError(why_not)
+        value = field.read(held) if field.kind == "list" else held
         if value != field.default:
             values[field.name] = value
     return values
+
+
+def refusal(field: OptionField, owner: Any, held: Any) -> str | None:
+    """Why an owner's option cannot have what its widget holds; None if it can."""
+    if held is None or field.kind not in ("list", "whole", "number"):
+        return None
+    text = held if field.kind == "list" else field.write(held)
+    try:
+        field.read(text)
+    except ValueError:
+        got = f"“{text[:40]}”" if field.kind == "list" else text
+        return f"{field.title} ({owner.title}) has to be {field.wanted}, not {got}."
+    return None
 
 
 def shown(field: OptionField, value: Any) -> Any:

@@ -9,9 +9,10 @@ import streamlit as st
 
 from app.lanes import links
 from app.text import plain
-from app.ui.widgets import switch
+from app.ui.widgets import number_box, switch
 from specdec_core.options import OptionField, fields
 
+from . import lane_state
 from .lane_state import begins, left_out, option_key, shown
 
 SLIDER_STEPS = 200  # a number with more values than this gets a text box
@@ -27,12 +28,12 @@ def draw(prefix: str, kind: Any, form: str = "") -> None:
         key = option_key(prefix, kind.name, field.name, form)
         if key not in st.session_state:
             st.session_state[key] = shown(field, preferred.get(field.name, field.default))
-        _widget(field, key)
+        _widget(field, kind, key)
     if not form:
         _keep_in_address(prefix, kind, known)
 
 
-def _widget(field: OptionField, key: str) -> None:
+def _widget(field: OptionField, owner: Any, key: str) -> None:
     common: dict[str, Any] = {"key": key, "help": plain(field.help) or None, "persist_state": "page"}
     if field.kind == "switch":
         switch(field.title, common.pop("help"), **common)
@@ -43,20 +44,19 @@ def _widget(field: OptionField, key: str) -> None:
     elif field.kind == "text":
         st.text_input(field.title, **common)
     else:
-        _number(field, common)
+        _number(field, owner, common)
 
 
-def _number(field: OptionField, common: dict[str, Any]) -> None:
+def _number(field: OptionField, owner: Any, common: dict[str, Any]) -> None:
     cast = int if field.kind == "whole" else float
-    low, high = (None if bound is None else cast(bound) for bound in (field.low, field.high))
     step = cast(1 if cast is int else _step(field))
     if _slides(field, step):
+        low, high = (None if bound is None else cast(bound) for bound in (field.low, field.high))
         st.slider(field.title, min_value=low, max_value=high, step=step, **common)
         return
-    st.number_input(
+    number_box(
         field.title,
-        min_value=low,
-        max_value=high,
+        lambda typed: lane_state.refusal(field, owner, typed),
         step=step,
         format=None if cast is int else "%g",
         placeholder="chosen automatically"

@@ -33,6 +33,15 @@ FURTHER = (
     *whatif.KEYS,
     *CURSOR,
 )
+# The tabs below the lanes after the race's, by the parts of the page that a link can hide.
+TABS = {
+    "table": "Table",
+    "charts": "Charts",
+    "sweep": "Prompts",
+    "whatif": "What if",
+    "download": "Take along",
+}
+RACE = "Race"
 # On a phone a lane is one line: chip, proposer, unusual settings, and its two buttons as icons.
 STYLE = """<style>
 [class*="st-key-lane"][class*="-refused"] p { font-size: 0.875rem; line-height: 1.4; }
@@ -70,6 +79,14 @@ def start(page: str) -> None:
     params = {key: value for key, value in st.query_params.to_dict().items() if key != "lane"}
     numbers = [*links.SHARED, *links.SWEEP]
     wrong = links.problems(params, controls.choices(), numbers, further=FURTHER, page=page)
+    tab = params.get(State.tab.key, RACE)
+    strange = tab not in (RACE, *TABS.values())
+    if strange:
+        wrong.append(links.unknown("tab", tab, RACE))
+    if strange or (
+        tab == TABS["whatif"] and "run" not in params
+    ):  # that tab says it itself once there is a run
+        wrong += whatif.nonsense(params)
     prompt.begin(page, [*wrong, *complaints])
 
 

@@ -15,6 +15,7 @@ from app.text import plain
 from app.ui.chip import heading
 from app.ui.glossary import define
 from app.ui.state import state
+from app.ui.widgets import number_box
 from specdec_core.errors import SettingsError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.proposers import PROPOSERS
@@ -65,8 +66,8 @@ def draw(missing: Mapping[str, str | None]) -> None:
                 "Guess while the target checks", key=lane_state.key("overlap", name),
                 disabled=not kind.can_overlap, persist_state="page",
             )  # fmt: skip
-            st.number_input(
-                "Memory for a round, MB (0: no limit)", float(links.MEMORY.low), float(links.MEMORY.high), step=1.0,
+            number_box(
+                "Memory for a round, MB (0: no limit)", links.MEMORY.refusal, step=1.0,
                 key=lane_state.key("memory", name), persist_state="page", help=more.MEMORY_WORDS,
             )  # fmt: skip
     state.lanes[name] = lane_state.read(name, lane)
@@ -93,6 +94,8 @@ def race() -> None:
 
 def broken(name: str, lane: Lane) -> str | None:
     """The form's first invalid value, as a sentence; None if all are valid or no form is open."""
+    if why_not := links.MEMORY.refusal(lane.memory):
+        return why_not
     if not lane_state.is_drawn(name):
         return None
     for prefix in core.TABLES:

@@ -21,7 +21,7 @@ from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
 
-from . import partings, repeats, take_along
+from . import editor, partings, repeats, take_along
 from .table import html, megabytes, table
 from .timing import speeds, verdict
 
@@ -37,27 +37,24 @@ def show(run: Flow) -> None:
     if presenter.presenting():
         run.play(note=origin)
         return
-    further = {
-        name: draw
-        for part, name, draw in (
-            ("table", "Table", _table),
-            ("charts", "Charts", _charts),
-            ("sweep", "Prompts", _prompts),
-            ("whatif", "What if", _what_if),
-            ("download", "Take along", _take_along),
-        )
-        if presenter.shows(part)
+    draws = {
+        "table": _table,
+        "charts": _charts,
+        "sweep": _prompts,
+        "whatif": _what_if,
+        "download": _take_along,
     }
+    further = {editor.TABS[part]: draw for part, draw in draws.items() if presenter.shows(part)}
     st.html(quirks.css(STYLE))
-    names = ["Race", *further]
+    names = [editor.RACE, *further]
     tabs = dict(
         zip(names, st.tabs(names, key=State.tab.key, on_change="rerun", bind="query-params"), strict=True)
     )
     numbers = [] if active else sorted(shown.ends)
     traces = [shown.traces[number] for number in numbers]
     ready = bool(traces) and 0 in numbers
-    with tabs["Race"]:
-        if tabs["Race"].open:
+    with tabs[editor.RACE]:
+        if tabs[editor.RACE].open:
             run.play(note=origin)
             if ready and presenter.shows("why"):
                 verdicts(shown, traces, numbers)

@@ -19,6 +19,7 @@ from app.text import count, plain
 from app.ui import address, quirks, tables
 from app.ui.fragment import fragment
 from app.ui.state import State, state
+from app.ui.widgets import number_box
 from specdec_core.analysis.advice import advise, ineligible
 from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS, Proposer
@@ -102,19 +103,15 @@ def _form(
         )
         left, middle, right = st.columns(3, gap="medium", vertical_alignment="top")
         with left:
-            most = st.number_input(
+            most = number_box(
                 "Prompts of each kind",
-                **_range(links.SWEEP_MOST),
-                bind="query-params",
-                persist_state="session",
+                **_box(links.SWEEP_MOST),
                 help="The first ones of each kind; more prompts make the medians steadier.",
             )
         with middle:
-            repeats = st.number_input(
+            repeats = number_box(
                 "Repeats",
-                **_range(links.SWEEP_REPEATS),
-                bind="query-params",
-                persist_state="session",
+                **_box(links.SWEEP_REPEATS),
                 help="How many times each prompt is timed in each lane; each time is a cell. Lanes take turns, and "
                 "each turn starts with a different lane.",
             )
@@ -132,7 +129,8 @@ def _form(
             if name in families  # a link may name kinds for other models
             for preset in families[name].presets[:most]
         ]
-        refusal = refused = None
+        refusal = links.SWEEP_MOST.refusal(most) or links.SWEEP_REPEATS.refusal(repeats)
+        refused = None
         if file is not None:
             try:
                 own = [replace(case, chat=True) for case in sources.from_jsonl(file.getvalue())]
@@ -165,8 +163,23 @@ def _form(
                 if cases
                 else "Choose at least one kind of text, or bring a file."
             )
+        if said := _others(
+            [families[name] for name in named if name in families], lanes[0].repetition_penalty
+        ):
+            st.caption(f":material/repeat: {plain(said)}")
         if said := refusal or refused:
             st.error(plain(said), icon=":material/error:")
+
+
+def _others(kinds: Sequence[presets.Family], swept: float | None) -> str | None:
+    """Which of these kinds are raced alone without the penalty that a sweep has for all, as a sentence, if any."""
+    without = [kind.title for kind in kinds if kind.repetition_penalty == 1]
+    if swept in (None, 1) or not without:
+        return None
+    return (
+        "Every prompt of a sweep gets this penalty. Raced alone, an example of these kinds gets none by default: "
+        f"{', '.join(without)}."
+    )
 
 
 def _penalty(given: float | None) -> str:
@@ -174,10 +187,15 @@ def _penalty(given: float | None) -> str:
     return "" if given in (None, 1) else f", with a repetition penalty of {given:g}"
 
 
-def _range(number: links.Number) -> dict[str, Any]:
-    """A number's key, bounds and default for its box."""
-    low, high, usual = map(int, (number.low, number.high, number.default))
-    return {"min_value": low, "max_value": high, "value": usual, "key": number.key}
+def _box(number: links.Number) -> dict[str, Any]:
+    """What a number's box is drawn with."""
+    return {
+        "refusal": number.refusal,
+        "value": int(number.default),
+        "key": number.key,
+        "bind": "query-params",
+        "persist_state": "session",
+    }
 
 
 def _no_double(cases: Sequence[Case]) -> None:

@@ -6,11 +6,12 @@ and draft, published ones or the visitor's own, such as 14B.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from app.charts.batches import Texts
+from app.lanes import links
 from app.text import count
 from specdec_core.analysis.whatif import WhatIf, on_clock
 from specdec_core.errors import SettingsError
@@ -100,6 +101,21 @@ def no_size(given: str, target: str | None) -> str:
     except SettingsError as error:
         return str(error)
     return f"A draft is smaller than its target; {given} is not smaller than {target}."
+
+
+def nonsense(params: Mapping[str, str]) -> list[str]:
+    """A sentence for every value in the address that no machine has; which one is used depends on the run."""
+    known, _ = profiles()
+    exists: dict[str, Callable[[str], bool]] = {
+        "wp": lambda given: given in known,
+        **dict.fromkeys(("wb", "wc"), lambda given: (links.whole(given) or 0) > 0),
+        **dict.fromkeys(SIZES, lambda given: own_size(given) is not None),
+    }
+    return [
+        f"The link requests the {NAMES[key]} “{links.short(params[key])}”, which does not exist; it is left out."
+        for key in KEYS
+        if key in params and not exists[key](params[key])
+    ]
 
 
 def problems(known: Mapping[str, Profile], params: Mapping[str, str]) -> list[str]:

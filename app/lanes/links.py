@@ -39,20 +39,31 @@ class Number:
 
     def problem(self, text: str) -> str | None:
         """The error in `text` as a value, if any."""
-        kind = "a whole number" if self.whole else "a number"
         used = self.unset or f"{self.default:g}"
-        wanted = f"{self.title} has to be {kind} from {_figure(self.low)} to {_figure(self.high)}"
         try:
             value = float(text)
         except ValueError:
-            return f"{wanted}; the link says “{short(text)}”, so {used} is used."
-        fits = (
+            return f"{self.wanted}; the link says “{short(text)}”, so {used} is used."
+        return None if self.fits(value) else f"{self.wanted}; the link says {short(text)}, so {used} is used."
+
+    def refusal(self, typed: float | None) -> str | None:
+        """The error in a number that was typed, if any."""
+        return None if typed is None or self.fits(typed) else f"{self.wanted}, not {_figure(typed)}."
+
+    @property
+    def wanted(self) -> str:
+        """The beginning of a sentence about another value."""
+        kind = "a whole number" if self.whole else "a number"
+        return f"{self.title} has to be {kind} from {_figure(self.low)} to {_figure(self.high)}"
+
+    def fits(self, value: float) -> bool:
+        """Whether the value can be used."""
+        return (
             math.isfinite(value)
             and self.low <= value <= self.high
             and not (self.whole and value != int(value))
             and not (self is TEMPERATURE and 0 < value < 0.01)
         )
-        return None if fits else f"{wanted}; the link says {short(text)}, so {used} is used."
 
 
 GAMMA = Number("gamma", "The draft length γ", 1, 16, 4)
@@ -65,12 +76,12 @@ PENALTY = Number(
 )
 NGRAM = Number("no_repeat_ngram_size", "The length of sequences written once", 0, 20, 0)
 SEED = Number("seed", "The seed", 0, 2**31 - 1, 0)
-TOKENS = Number("tokens", "The length", 1, 1024, 128)
+TOKENS = Number("tokens", "The number of new tokens", 1, 1024, 128)
 MEMORY = Number("memory", "The memory budget", 0, 1_000_000, 0, whole=False)
 NUMBERS = (GAMMA, TEMPERATURE, TOP_K, TOP_P, MIN_P, PENALTY, NGRAM, SEED, TOKENS, MEMORY)
 SHARED = tuple(number for number in NUMBERS if number not in (GAMMA, MEMORY))  # by all lanes of a comparison
-SWEEP_MOST = Number("sweep_most", "How many prompts of each kind", 1, 20, 3)
-SWEEP_REPEATS = Number("sweep_repeats", "How many repeats", 1, 10, 3)
+SWEEP_MOST = Number("sweep_most", "The number of prompts of each kind", 1, 20, 3)
+SWEEP_REPEATS = Number("sweep_repeats", "The number of repeats", 1, 10, 3)
 SWEEP = (SWEEP_MOST, SWEEP_REPEATS)
 # A lane's options for its proposer, rule and length policy: o.max_ngram=3
 PREFIXES = ("o", "r", "l")

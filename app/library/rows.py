@@ -14,17 +14,19 @@ from app.records.examples import Example
 from app.records.listing import Entry, side_by_side
 from app.records.store import Saved
 from app.records.summary import Summary
-from app.text import count, plain
+from app.text import plain
 from app.ui import tables
 from specdec_core.proposers import PROPOSERS
 from specdec_core.settings import Settings
+from specdec_core.sweep.totals import beyond
+
+from . import unusual
 
 ENDS = {"length": "length reached", "eos": "the model ended it", "stop": "stop text", "cancelled": "stopped"}
 STYLE = """<style>
 [class*="st-key-open-"] button, [class*="st-key-open-"] button > div { justify-content: flex-start; text-align: left; }
 [class*="st-key-open-"] button p { text-align: left; font-size: 1rem; }
 </style>"""  # Streamlit centres buttons, but these are headings
-LINES = 4  # of figures on a run's card
 Open = Callable[[str], None]  # of a run, by its key
 Pick = Callable[[str, str], None]  # of a run, by its key and that of its box
 
@@ -37,15 +39,14 @@ def row(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> No
         what, figures, choose = st.columns([5, 3, 1.2], vertical_alignment="center")
         with what, st.container(gap="xxsmall"):
             _title(entry, on_open)
-            marks = [when(saved.created)]
-            if entries.imported(entry):
-                marks.append("**imported, recorded elsewhere**")
+            own = unusual.of(saved)
+            marks = [plain(words) for words in own.shared] + times(saved)
             if saved.link:
                 marks.append("shared by link")
             if any(lane.problem for lane in entry.lanes):
                 marks.append("**fails its audit**")
             named = [plain(entries.start(entry.prompt))] if saved.name else []
-            lanes = ", ".join(plain(_named(entry, number)) for number in told(entry))
+            lanes = ", ".join(plain(_named(entry, lane, own.lanes[lane])) for lane in range(len(entry.lanes)))
             st.caption("  \n".join([*named, " · ".join([lanes, *marks])]))
         with figures:
             st.markdown("  \n".join(lines(entry)))
@@ -82,35 +83,21 @@ def _pick(entry: Entry, picked: Sequence[str], on_pick: Pick) -> None:
     st.checkbox("Compare", value=entry.key in picked, key=box, on_change=on_pick, args=(entry.key, box))
 
 
-def told(entry: Entry) -> list[int]:
-    """The lanes that a card has room for: all of them, or plain decoding and the fastest, in the run's order."""
-    if len(entry.lanes) <= LINES:
-        return list(range(len(entry.lanes)))
-
-    def weight(number: int) -> tuple[bool, bool, float]:
-        lane = entry.lanes[number]
-        kind = PROPOSERS.get(lane.proposer)
-        return lane.plain, not (kind and kind.off_the_clock), lane.tokens_per_second or 0.0
-
-    return sorted(sorted(range(len(entry.lanes)), key=weight, reverse=True)[: LINES - 1])
-
-
-def _named(entry: Entry, number: int) -> str:
-    """A lane's name after its letter; an imported lane's name has none."""
+def _named(entry: Entry, number: int, further: Sequence[str]) -> str:
+    """A lane's name after its letter, and `further` settings; an imported lane's name has no letter."""
     label, letter = entry.lanes[number].label, f"{LETTERS[number]} · "
-    return label if len(entry.lanes) == 1 or label.startswith(letter) else letter + label
+    name = label if len(entry.lanes) == 1 or label.startswith(letter) else letter + label
+    return ", ".join([name, *(words for words in further if words not in label)])
 
 
 def lines(entry: Entry) -> list[str]:
-    """The figures of a card, a line for each lane that it has room for."""
-    shown, elsewhere = told(entry), not _measured_here(entry)
-    letters = [f"**{LETTERS[number]}** · " if len(entry.lanes) > 1 else "" for number in shown]
-    said = [
-        letter + figures(entry.lanes[number], elsewhere=elsewhere)
-        for letter, number in zip(letters, shown, strict=True)
+    """The figures of a card, a line for each lane."""
+    elsewhere = not _measured_here(entry)
+    letters = [f"**{letter}** · " if len(entry.lanes) > 1 else "" for letter in LETTERS]
+    return [
+        letter + figures(lane, elsewhere=elsewhere)
+        for letter, lane in zip(letters, entry.lanes, strict=False)
     ]
-    more = len(entry.lanes) - len(shown)
-    return [*said, f"and {count(more, 'more lane')}"] if more else said
 
 
 def _measured_here(entry: Entry) -> bool:
@@ -138,9 +125,16 @@ def speedup(lane: Summary, *, elsewhere: bool) -> str:
     word = "recorded" if elsewhere else "measured"
     if kind and kind.off_the_clock:
         return f"**{lane.speedup:.2f}×** speedup, a bound: drafting is not counted"
-    if lane.firm is False and not 0.995 <= lane.speedup <= 1.005:
-        word += f", not clearly {'faster' if lane.speedup > 1 else 'slower'}"
+    if beyond(lane.speedup, lane.tokens_per_pass):
+        word += ", above the tokens per pass: timing noise"
+    elif lane.firm is False:
+        word += f", not clearly {direction(lane.speedup)}"
     return f"**{lane.speedup:.2f}×** speedup, {word}" + (", lossy rule" if lane.lossy else "")
+
+
+def direction(speedup: float) -> str:
+    """The direction of a speedup, as far as its two decimals show one."""
+    return "faster or slower" if f"{speedup:.2f}" == "1.00" else "faster" if speedup > 1 else "slower"
 
 
 def table(shown: Sequence[Entry]) -> None:
@@ -196,6 +190,19 @@ def size(bytes_: int) -> str:
         if bytes_ >= 1e5
         else f"{bytes_ / 1e3:.0f} kB"
     )
+
+
+def times(saved: Saved) -> list[str]:
+    """When a run was recorded, and when it was imported if it was, as Markdown."""
+    if saved.origin != "imported":
+        return [when(saved.created)]
+    came = f"**imported** {when(saved.created)}"
+    try:
+        moment = datetime.fromisoformat(saved.recorded)
+    except ValueError:  # another program's
+        return [came]
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return [f"recorded {when(moment.timestamp())}", came]
 
 
 def when(seconds: float) -> str:

@@ -74,7 +74,7 @@ def origin(entry: Entry) -> str:
     """Where and when it was recorded, according to the record."""
     source = entry.source
     where = f"{source.machine}, {source.recorded[:10]}"
-    return f"imported, recorded elsewhere: {where}" if imported(entry) else where
+    return f"imported: {where}" if imported(entry) else where
 
 
 def origins(given: Iterable[Entry]) -> str:
@@ -89,12 +89,12 @@ def origins(given: Iterable[Entry]) -> str:
 
 
 def imported(entry: Entry) -> bool:
-    """Whether it was imported from a file, so that nothing in it was measured here."""
+    """Whether it was imported from a file, so that nothing in it counts as measured here."""
     return isinstance(entry.source, Saved) and entry.source.origin == "imported"
 
 
 def measured_here(entry: Entry) -> bool:
-    """Whether its figures count as measured, i.e. it ran on this server. All others were recorded elsewhere."""
+    """Whether its figures count as measured, i.e. it is known to have run on this server."""
     return isinstance(entry.source, Saved) and not imported(entry)
 
 
@@ -104,7 +104,7 @@ def remark(entry: Entry) -> str | None:
         return entry.source.look_for
     said = []
     if imported(entry):
-        said.append("Imported, recorded elsewhere: nothing here was measured on this server.")
+        said.append("Imported from a file: nothing here counts as measured on this server.")
     if not is_mine(entry):
         said.append("Shared with you by link: you can read it and step through it.")
     if problem := next((lane.problem for lane in entry.lanes if lane.problem), None):

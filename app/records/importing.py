@@ -1,9 +1,8 @@
-"""A trace or a whole race from a file: read, checked and kept, marked as recorded elsewhere."""
+"""A trace or a whole race from a file: read, checked and kept, marked as imported."""
 
 from __future__ import annotations
 
 import threading
-from pathlib import PurePath
 
 from app.lanes import of_trace as lane
 from specdec_core.errors import TraceError
@@ -19,8 +18,8 @@ MAX_MB = 12  # twice the size of 256 tokens with 64-node trees; parsing takes tw
 _one_at_a_time = threading.Lock()
 
 
-def take(owner: str, name: str, data: bytes, library: Library) -> tuple[str, tuple[Summary, ...]]:
-    """Keep what is in `data`, a file called `name`, for `owner`; returns its id and each lane's summary with its audit.
+def take(owner: str, data: bytes, library: Library) -> tuple[str, tuple[Summary, ...]]:
+    """Keep what is in a file's `data` for `owner`; returns its id and each lane's summary with its audit.
 
     The lanes of a race are kept as one run, so that their speedups keep their baseline. Traces are stored as this
     program writes them, not as the file's own bytes.
@@ -49,7 +48,6 @@ def take(owner: str, name: str, data: bytes, library: Library) -> tuple[str, tup
         origin="imported",
         machine=header.machine,
         recorded=header.created,
-        name=PurePath(name.replace("\\", "/")).stem or "Imported trace",
     )
     return run_id, summaries
 

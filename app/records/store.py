@@ -27,6 +27,7 @@ from .summary import COLUMNS, Summary
 Origin = Literal["measured", "imported"]
 MAX_NAME = 80  # characters
 USUAL_BYTES = 500_000  # more than most runs take
+STAYS = runs.c.name.is_not(None) | runs.c.link.is_not(None) | (runs.c.origin == "imported")
 
 
 class Full(ValueError):
@@ -106,10 +107,10 @@ class Library:
     ) -> str:
         """Keep a run: for each lane its summary and its trace as JSON, and the request. Returns its id.
 
-        At the limits, the oldest runs with neither a name nor a link make room.
+        At the limits, the oldest runs that are neither named, shared nor imported make room.
 
         Raises:
-            Full: if named and shared runs leave no room, or no more may be named; nothing is changed then.
+            Full: if named, shared and imported runs leave no room, or no more may be named; nothing is changed then.
         """
         run_id = run_id or secrets.token_urlsafe(12)
         packed = [zlib.compress(json) for _, json in kept]
@@ -129,7 +130,7 @@ class Library:
         }
         with self._database.transaction(writes=True) as connection:
             self._make_room(connection, whose, size)
-            if row["name"]:
+            if row["name"] or origin == "imported":
                 self._pin(connection, size)
             connection.execute(insert(runs).values(row))
             for lane, ((summary, _), trace) in enumerate(zip(kept, packed, strict=True)):
@@ -219,7 +220,7 @@ class Library:
         """Whether the owner's next run would not fit, because everything kept is named or shared."""
         saved = self.runs_of(owner)
         room = self.limits.owner_bytes - sum(run.bytes for run in saved)
-        stays = all(run.name or run.link for run in saved)
+        stays = all(run.name or run.link or run.origin == "imported" for run in saved)
         return bool(saved) and stays and (len(saved) >= self.limits.runs or room < USUAL_BYTES)
 
     def _find(self, where: Any) -> list[Saved]:
@@ -242,8 +243,7 @@ class Library:
     def _pin(self, connection: Connection, size: int) -> None:
         """Refuse `size` more bytes of runs that are never deleted automatically, where they would be too many."""
         self._database.alone(connection)
-        pinned = runs.c.name.is_not(None) | runs.c.link.is_not(None)
-        held = connection.execute(select(func.coalesce(func.sum(runs.c.bytes), 0)).where(pinned)).scalar_one()
+        held = connection.execute(select(func.coalesce(func.sum(runs.c.bytes), 0)).where(STAYS)).scalar_one()
         if size and held + size > self.limits.pinned_bytes:
             raise Full(
                 "This server keeps no more named, shared or imported runs: they are never deleted automatically, and "
@@ -251,7 +251,7 @@ class Library:
             )
 
     def _make_room(self, connection: Connection, owner: str, size: int) -> None:
-        """Delete the oldest runs without name or link until one more of `size` bytes fits."""
+        """Delete the oldest runs that do not stay until one more of `size` bytes fits."""
         self._database.alone(connection)
         limits = self.limits
         count = connection.execute(
@@ -263,8 +263,9 @@ class Library:
         self._evict(connection, runs.c.id.is_not(None), 0, lacking, "This server's library is")
 
     def _evict(self, connection: Connection, where: Any, number: int, lacking: int, whose: str) -> None:
-        unnamed = where & runs.c.name.is_(None) & runs.c.link.is_(None)
-        oldest = connection.execute(select(runs.c.id, runs.c.bytes).where(unnamed).order_by(runs.c.created))
+        oldest = connection.execute(
+            select(runs.c.id, runs.c.bytes).where(where, ~STAYS).order_by(runs.c.created)
+        )
         for row in oldest.all():
             if number <= 0 and lacking <= 0:
                 return
@@ -273,7 +274,8 @@ class Library:
         if number > 0 or lacking > 0:
             raise Full(
                 f"{whose} full: it keeps up to {self.limits.runs} runs and {self.limits.owner_bytes // 10**6} MB of "
-                "one visitor, and what is named or shared is never deleted automatically. Delete some to keep new ones."
+                "one visitor, and what is named, shared or imported is never deleted automatically. Delete some to "
+                "keep new ones."
             )
 
 
@@ -300,9 +302,9 @@ def _size(connection: Connection, owner: str | None) -> int:
 
 
 def _unpinned(connection: Connection, mine: Any) -> int:
-    """Bytes of a run without a name or a link; 0 if it has one, or does not exist."""
-    free = mine & runs.c.name.is_(None) & runs.c.link.is_(None)
-    return int(connection.execute(select(func.coalesce(func.sum(runs.c.bytes), 0)).where(free)).scalar_one())
+    """Bytes of a run that does not stay yet; 0 if it does, or does not exist."""
+    free = select(func.coalesce(func.sum(runs.c.bytes), 0)).where(mine, ~STAYS)
+    return int(connection.execute(free).scalar_one())
 
 
 def _name(name: str | None) -> str | None:

@@ -194,7 +194,7 @@ def import_box(library: Library) -> None:
     with st.popover("Import", icon=":material/upload_file:", key=f"import-{turn}"):
         st.markdown(
             "A race or a trace that this program or `python -m specdec_core` wrote. It is checked, and kept as "
-            "recorded elsewhere: none of its figures count as measured here."
+            "imported: none of its figures count as measured here."
         )
         files = st.file_uploader(
             f"Trace files (JSON, up to {importing.MAX_MB} MB each)",
@@ -226,7 +226,7 @@ def import_results() -> None:
 def _take(name: str, data: bytes, library: Library) -> tuple[bool, str]:
     shown = plain(name[:80])
     try:
-        _, lanes = importing.take(visitor.of_session(), name, data, library)
+        _, lanes = importing.take(visitor.of_session(), data, library)
     except (TraceError, Full, Unavailable) as error:
         return False, f"{shown} was not imported. {plain(str(error))}"
     if problem := next((lane.problem for lane in lanes if lane.problem), None):

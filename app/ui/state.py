@@ -81,12 +81,28 @@ class Kept(_Value[T]):
         return value
 
 
-def _whole(number: links.Number) -> Widget[int]:
-    return Widget(lambda: int(number.default))
+class Numeral(Widget[T]):
+    """The number in a box, or the usual one while an unusable one is in it; see `refusal`."""
+
+    def __init__(self, number: links.Number, start: Callable[[], T]) -> None:
+        super().__init__(start)
+        self._number = number
+
+    def read(self) -> T:
+        """The value; before the widget is drawn, the usual one."""
+        return self.start() if self.refusal() else super().read()
+
+    def refusal(self) -> str | None:
+        """Why the number in the box cannot be used, if so."""
+        return self._number.refusal(st.session_state.get(self.key))
 
 
-def _number(number: links.Number) -> Widget[float]:
-    return Widget(lambda: float(number.default))
+def _whole(number: links.Number) -> Numeral[int]:
+    return Numeral(number, lambda: int(number.default))
+
+
+def _number(number: links.Number) -> Numeral[float]:
+    return Numeral(number, lambda: float(number.default))
 
 
 def _text(usual: str = "") -> Widget[str]:
@@ -117,7 +133,7 @@ class State:
     top_k = _whole(links.TOP_K)
     top_p = _number(links.TOP_P)
     min_p = _number(links.MIN_P)
-    repetition_penalty: Widget[float | None] = Widget(_nothing)  # None: the usual one
+    repetition_penalty: Numeral[float | None] = Numeral(links.PENALTY, _nothing)  # None: the usual one
     no_repeat_ngram_size = _whole(links.NGRAM)
     generation = Widget(lambda: True)
     seed = _whole(links.SEED)

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app.lanes import links
+from app.text import plain
 
 from .state import state
 
@@ -28,7 +29,9 @@ def pick(
     passed to the selectbox.
     """
     default = next(iter(titles))
-    if key not in st.session_state:
+    if (
+        st.session_state.get(key) not in titles
+    ):  # or a title that it had: Streamlit sends that of a renamed option
         asked = st.query_params.get(key, state.last_picked.get(key, default))
         st.session_state[key] = asked if asked in titles else default
     picked: str = st.selectbox(
@@ -71,19 +74,26 @@ def number(
 ) -> None:
     """A number in the address; `kind` is slider or number. A number may be `unset`: what its empty box then says."""
     cast = int if setting.whole else float
-    draw = st.slider if kind == "slider" else st.number_input
     # Streamlit starts at the minimum by itself, and warns about a default if a page sets the value (a preset does).
     usual: dict[str, Any] = {} if setting.default == setting.low else {"value": cast(setting.default)}
     if setting.unset:
         usual = {"value": None, "placeholder": unset}
-    draw(
-        label,
-        min_value=cast(setting.low),
-        max_value=cast(setting.high),
-        step=cast(step),
-        key=setting.key,
-        bind="query-params",
-        help=words,
-        disabled=disabled,
-        **usual,
-    )
+    common = {"step": cast(step), "key": setting.key, "bind": "query-params", "help": words, **usual}
+    if kind == "slider":
+        st.slider(
+            label, min_value=cast(setting.low), max_value=cast(setting.high), disabled=disabled, **common
+        )
+        return
+    number_box(label, setting.refusal, disabled=disabled, **common)
+
+
+def number_box(label: str, refusal: Callable[[Any], str | None], **more: Any) -> Any:
+    """A number box, and below it the `refusal` of a number that cannot be used; returns the number.
+
+    The box has no bounds: given them, it keeps what lies outside in the browser, and the page goes on with the number
+    before. So whoever uses the number has to check it. `more` is passed to the box.
+    """
+    typed = st.number_input(label, **more)
+    if why_not := refusal(typed):
+        st.markdown(f":red[:material/block: {plain(why_not)}]")
+    return typed

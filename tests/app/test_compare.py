@@ -18,7 +18,7 @@ from hypothesis import strategies as some
 from streamlit.testing.v1 import AppTest
 
 from app.choosing import presets
-from app.compare import timing
+from app.compare import timing, whatif
 from app.compare.table import frame, html, table, to_json
 from app.compare.timing import speedups
 from app.decoding.run import Request
@@ -730,13 +730,37 @@ def test_lanes_and_the_last_comparison_are_there_again_after_another_page(fresh:
     assert param(at, "run") == run
 
 
+def test_a_number_out_of_range_in_a_lane_s_form_refuses_the_race(fresh: Runs) -> None:
+    """Catches: a box with bounds, which Streamlit sends only if it fits: the race would take the number before."""
+    at = opened(lane=["draft-model"])
+    (name,) = at.session_state["lanes"]
+    at.button(key=f"{name}.change").click().run()
+    box = at.number_input(key=f"{name}.memory")
+    assert not (box.proto.has_min or box.proto.has_max)
+    box.set_value(-5.0).run()
+    at.button(key="go").click().run()
+    assert not at.exception and param(at, "run") is None
+    assert "The memory budget has to be a number from 0 to 1,000,000, not" in at.error[0].value
+
+
+def test_a_link_s_mistakes_below_the_lanes_are_reported_before_there_is_a_run(fresh: Runs) -> None:
+    """Catches: a tab or a machine that does not exist, ignored without a word; a good one that is complained about."""
+    at = opened(tab="Zzz", wb="-3", wp="nope", wt="huge")
+    shown = at.warning[0].value.replace("\\", "")
+    for sentence in ("the tab “Zzz”", "“Race” is used", "machine “nope”", "batch “-3”", "target size “huge”"):
+        assert sentence in shown
+    assert "machine “nope”" in opened(tab="What if", wp="nope").warning[0].value
+    (machine, *_) = whatif.profiles()[0]
+    assert not opened(tab="What if", wb="8", wp=machine, wt="8B", wd="1B", wc="512").warning
+
+
 def test_a_link_s_mistakes_are_reported(fresh: Runs) -> None:
     at = opened(lane=["quill", "branching;o.width=99"], gamma="3", tokens="99999", colour="red")
     shown = at.warning[0].value.replace("\\", "")
     for sentence in (
         "proposer “quill”",
         "Width (Branching draft)",
-        "The length has to be",
+        "The number of new tokens has to be",
         "“gamma”, “colour”",
     ):
         assert sentence in shown

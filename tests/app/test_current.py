@@ -20,6 +20,7 @@ from app.decoding.models import Choice, Shelf
 from app.decoding.runs import Runs
 from app.lanes import lane as core
 from app.records import visitor
+from app.text import plain
 from specdec_core.models.loading import assemble
 from tests.app.conftest import OPERATOR, scripted_family
 from tests.core.tiny import build, tokenizer
@@ -164,7 +165,7 @@ def test_the_page_shows_what_a_chat_model_reads(shelf: Shelf) -> None:
     run = finished(at)
     assert run.traces[0].header.system == "Be brief."
     assert run.request.lanes[0].repetition_penalty == 1.2  # of this kind of prompt
-    assert "repetition penalty of 1.2" in said(at)
+    assert plain("With a repetition penalty of 1.2") in said(at)
 
 
 def test_the_template_and_the_usual_penalty_can_be_switched_off(shelf: Shelf) -> None:
@@ -191,6 +192,34 @@ def test_an_empty_penalty_is_the_usual_one_and_one_is_none(shelf: Shelf) -> None
     tiny = page(model="bundled", tokens="8")
     assert tiny.number_input(key="repetition_penalty").placeholder == "none"
     assert finished(tiny).request.lanes[0].repetition_penalty is None
+
+
+def test_an_example_without_the_usual_penalty_says_so_where_others_name_theirs(
+    shelf: Shelf, prompts: Path
+) -> None:
+    """Catches: two runs, one under 1.05 and one under none, and nothing on the page that tells them apart."""
+    (prompts / "chat-question.toml").write_text(CHAT_PROMPTS.replace("= 1.2", "= 1.0"), encoding="utf-8")
+    sweeps.sweeps.cache_clear()
+    shelf.get(REAL)
+    note = plain("No repetition penalty for this example; your own prompts get 1.05")
+    at = page(tokens="8")
+    assert note in said(at)
+    at.text_area(key="prompt").input("mine").run()
+    assert note not in said(at) and plain("With a repetition penalty of 1.05") in said(at)
+    at.text_area(key="prompt").input("Where is the cat?").run()
+    at.number_input(key="repetition_penalty").set_value(1.0).run()
+    assert note not in said(at)
+    at = AppTest.from_file(MAIN, default_timeout=60)
+    at.switch_page("app_pages/compare.py")
+    at.query_params["tab"], at.query_params["tokens"] = "Prompts", "8"
+    at.run()
+    assert note in said(at)
+    run = finished(at)
+    at.run()
+    assert run.request.lanes[0].repetition_penalty == 1
+    assert any(line.value.endswith("each, with a repetition penalty of 1.05") for line in at.caption)
+    assert "gets none by default: Questions" in said(at).replace("\\", "")
+    sweeps.sweeps.cache_clear()
 
 
 @pytest.mark.parametrize(

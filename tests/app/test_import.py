@@ -38,12 +38,12 @@ def changed(trace: Trace, change: Callable[[dict[str, Any]], None]) -> bytes:
     return json.dumps(content).encode()
 
 
-def test_a_trace_is_kept_as_recorded_elsewhere(race_traces: list[Trace], library: Library) -> None:
+def test_a_trace_is_kept_as_imported(race_traces: list[Trace], library: Library) -> None:
     # Indented: what is stored is the trace as this program writes it, not the file.
     data = json.dumps(json.loads(race_traces[1].to_json()), indent=2).encode()
-    run, (summary,) = importing.take(ANNA, "../../My trace.json", data, library)
+    run, (summary,) = importing.take(ANNA, data, library)
     (saved,) = library.runs_of(ANNA)
-    assert (saved.id, saved.origin, saved.name) == (run, "imported", "My trace")
+    assert (saved.id, saved.origin, saved.name) == (run, "imported", None)
     assert saved.recorded == race_traces[1].header.created and saved.machine == race_traces[1].header.machine
     assert saved.lanes == (summary,) and summary.problem is None
     assert summary.speedup is None  # whatever it was raced against stayed where it was
@@ -52,7 +52,7 @@ def test_a_trace_is_kept_as_recorded_elsewhere(race_traces: list[Trace], library
 
 def test_a_race_is_one_file_and_keeps_its_baseline(race_traces: list[Trace], library: Library) -> None:
     """Catches: lanes that arrive one by one, each without the baseline of its speedup; lanes of two races as one."""
-    run, lanes = importing.take(ANNA, "race.json", race_json(race_traces).encode(), library)
+    run, lanes = importing.take(ANNA, race_json(race_traces).encode(), library)
     (saved,) = library.runs_of(ANNA)
     assert saved.id == run and saved.lanes == lanes and [lane.plain for lane in lanes] == [True, False]
     speeds = [trace.stats.tokens_per_second or 0.0 for trace in race_traces]
@@ -67,18 +67,18 @@ def test_a_race_is_one_file_and_keeps_its_baseline(race_traces: list[Trace], lib
         ([], "has 0"),
     ):
         with pytest.raises(TraceError, match=said):
-            importing.take(ANNA, "x.json", race_json(wrong).encode(), library)
+            importing.take(ANNA, race_json(wrong).encode(), library)
     older = [json.loads(trace.to_json()) for trace in race_traces]  # of a version without the field
     for content in older:
         del content["header"]["race"]
-    _, lanes = importing.take(ANNA, "older.json", json.dumps(older).encode(), library)
+    _, lanes = importing.take(ANNA, json.dumps(older).encode(), library)
     assert lanes[1].speedup is not None
 
 
 def test_contradictions_are_reported_and_the_trace_is_kept(race_traces: list[Trace]) -> None:
     library = Library()
     data = changed(race_traces[1], lambda content: content["stats"].update(accepted=0))
-    _, (summary,) = importing.take(ANNA, "a.json", data, library)
+    _, (summary,) = importing.take(ANNA, data, library)
     problems = Trace.from_json(data).audit()
     assert problems and summary.problem == problems[0]
     library.close()
@@ -132,7 +132,7 @@ def test_what_is_no_trace_is_refused_in_one_sentence(name: str, race_traces: lis
     library = Library()
     make, said = BROKEN[name]
     with pytest.raises(TraceError) as caught:
-        importing.take(ANNA, f"{name}.json", make(race_traces[1]), library)
+        importing.take(ANNA, make(race_traces[1]), library)
     sentence = str(caught.value)
     assert said in sentence and "\n" not in sentence and len(sentence) < 400
     assert library.runs_of(ANNA) == [] and library.size() == 0
@@ -144,7 +144,7 @@ def test_strange_settings_name_the_lane_as_far_as_they_can(race_traces: list[Tra
         content["header"]["settings"] = {"proposer": HOSTILE, "rule": ["x"], "draft_length": {"deep": [1]}}
 
     library = Library()
-    _, (summary,) = importing.take(ANNA, "x.json", changed(race_traces[1], strange), library)
+    _, (summary,) = importing.take(ANNA, changed(race_traces[1], strange), library)
     assert summary.label.startswith("Proposer “<img") and summary.rule == "unknown"
     library.close()
 
@@ -152,10 +152,10 @@ def test_strange_settings_name_the_lane_as_far_as_they_can(race_traces: list[Tra
 def test_a_full_library_says_so(race_traces: list[Trace]) -> None:
     library = Library(limits=Limits(runs=1))
     data = race_traces[1].to_json().encode()
-    importing.take(ANNA, "one.json", data, library)  # named by its file, so it does not go by itself
+    first, _ = importing.take(ANNA, data, library)  # it does not go by itself
     with pytest.raises(Full, match="Delete some"):
-        importing.take(ANNA, "two.json", data, library)
-    assert [saved.name for saved in library.runs_of(ANNA)] == ["one"]
+        importing.take(ANNA, data, library)
+    assert [saved.id for saved in library.runs_of(ANNA)] == [first]
     library.close()
 
 
@@ -186,7 +186,7 @@ def test_hostile_texts_are_shown_as_text_and_bad_files_as_a_sentence(
     assert not at.exception
     shown = [*at.markdown, *at.caption, *at.warning, *at.success, *at.subheader]
     texts = [str(element.value) for element in shown] + [button.label for button in at.button]
-    assert any("imported, recorded elsewhere" in text for text in texts)
+    assert any("**imported**" in text for text in texts)
     assert any("contradicts itself" in text for text in texts)
     assert any("bad\\.json was not imported" in text for text in texts)
     assert any("good\\.json was imported" in text for text in texts)

@@ -21,14 +21,15 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from app import services
+from app.choosing.usual import REAL
 from app.decoding.models import Choice, Shelf
 from app.decoding.run import Request
 from app.decoding.runs import Runs
 from app.lanes import links
-from app.library import rows
+from app.library import rows, unusual
 from app.records import access as entries
 from app.records import examples as recorded
-from app.records import keeping, listing, visitor
+from app.records import importing, keeping, listing, visitor
 from app.records.listing import Entry
 from app.records.store import Library, Saved
 from app.records.summary import Summary, summarize
@@ -36,6 +37,7 @@ from app.running import flow
 from app.ui import presenter
 from app.web import routes
 from specdec_core.analysis.diagnosis import why
+from specdec_core.record.read import race_json
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
@@ -114,6 +116,58 @@ def finish(runs: Runs, prompt: str = "abc", lanes: tuple[Settings, ...] = LANES)
     while (saved := services.library().get(ANNA, run.id)) is None and time.monotonic() < deadline:
         time.sleep(0.01)
     return saved
+
+
+def test_runs_on_one_prompt_are_told_apart_by_their_unusual_settings(saving: Runs) -> None:
+    """Catches: two cards alike, of a run at temperature 0 and one at 0.7 with a seed; the usual settings on each; an
+    option that the lane's name leaves out."""
+    warm = {"temperature": 0.7, "seed": 1_234_567, "top_k": 5, "max_new_tokens": 24, "stop": ("\n\n",)}
+    lanes = (
+        Settings(proposer="none", **warm),
+        Settings(memory_budget_mb=50, **warm),
+    )
+    saved = finish(saving, lanes=lanes)
+    assert saved is not None and saved.request is not None
+    shown = unusual.of(saved)
+    assert shown.shared == (
+        *("temperature 0.7", "top-k 5", "seed 1234567"),
+        *("up to 24 tokens", "stops at “\\n\\n”"),
+    )
+    assert shown.lanes == ((), ("γ = 4", "50 MB a round"))
+    content = json.loads(saved.request)
+    content["choice"]["target"] = REAL
+    begins = {"depth": 3, "top_k": 2, "nodes": 4}
+    for options, words in ((begins, ()), ({**begins, "nodes": 9}, ("tokens sent = 9",))):
+        content["lanes"][1] |= {"proposer": "eagle", "options": options, "memory_budget_mb": 0.0}
+        assert unusual.of(replace(saved, request=json.dumps(content))).lanes[1] == words
+    for broken in (None, "", "{}", json.dumps({**content, "ends": {"7": "eos"}})):
+        assert unusual.of(replace(saved, request=broken)) == unusual.Unusual((), ((), ()))
+    usual = finish(saving, lanes=(Settings(proposer="none"), Settings()))
+    assert usual is not None and unusual.of(usual).shared == ()
+    at = AppTest.from_file(MAIN, default_timeout=60)
+    at.switch_page("app_pages/library.py").run()
+    assert not at.exception
+    said = [note.value.replace("\\", "") for note in at.caption if "Plain decoding" in note.value]
+    assert any("B · Draft model, γ = 4, 50 MB a round · temperature 0.7 · top-k 5" in line for line in said)
+    assert any("B · Draft model, γ = 4 · " in line and "temperature" not in line for line in said)
+
+
+def test_an_own_run_imported_again_has_its_prompt_as_title_and_the_time_of_its_recording(
+    saving: Runs,
+) -> None:
+    """Catches: “race” as a title, the time of the import as that of the run, “recorded elsewhere” of what ran here."""
+    saved = finish(saving, "once upon")
+    assert saved is not None
+    lanes = [Trace.from_json(services.library().trace(saved.id, lane, ANNA) or b"") for lane in (0, 1)]
+    for trace in lanes:
+        trace.header = replace(trace.header, created="2026-01-02T03:04:05+00:00")
+    run, _ = importing.take(ANNA, race_json(lanes).encode(), services.library())
+    again = services.library().get(ANNA, run)
+    assert again is not None and entries.of_saved(again).title == "“once upon”"
+    recorded_at, came = rows.times(again)
+    assert recorded_at == "recorded 2 Jan 2026, 03:04" and came == f"**imported** {rows.when(again.created)}"
+    assert "elsewhere" not in entries.origin(entries.of_saved(again))
+    assert rows.times(replace(again, recorded="yesterday")) == [came]
 
 
 def test_a_finished_run_is_kept_with_all_its_lanes(saving: Runs) -> None:
@@ -273,8 +327,8 @@ def test_a_bound_is_no_measured_speedup_in_the_order(off_the_clock: str) -> None
     assert listing.find([bound, some], "", "any", "tokens-per-pass")[0] is some
 
 
-def test_a_card_shows_plain_decoding_and_the_fastest_lanes_with_their_letters() -> None:
-    """Catches: three lanes and “and 1 lane more”, which was the fastest; figures that belong to no name."""
+def test_a_card_shows_every_lane_with_its_letter() -> None:
+    """Catches: “and 2 more lanes”, one of which was the fastest; figures that belong to no name."""
 
     def of(*lanes: tuple[str, float]) -> Entry:
         made = [
@@ -282,15 +336,10 @@ def test_a_card_shows_plain_decoding_and_the_fastest_lanes_with_their_letters() 
         ]
         return Entry("all", "all", "a prompt", 0.0, tuple(lane.lanes[0] for lane in made))
 
-    few = of(("none", 10), ("draft-model", 11), ("eagle", 8), ("medusa", 7))
-    assert [line[:8] for line in rows.lines(few)] == ["**A** · ", "**B** · ", "**C** · ", "**D** · "]
     many = of(("none", 10), ("draft-model", 11), ("eagle", 8), ("oracle", 99), ("eagle3", 20), ("medusa", 7))
-    plain, draft, eagle3, more = rows.lines(many)
-    assert rows.told(many) == [0, 1, 4] and more == "and 3 more lanes"
-    assert plain.startswith("**A** · ") and "10 tokens/s" in plain
-    assert draft.startswith("**B** · ") and "**1.10×**" in draft
-    assert eagle3.startswith("**E** · ") and "**2.00×**" in eagle3
-    assert rows.lines(replace(many, lanes=many.lanes[:5]))[3] == "and 2 more lanes"
+    lines = rows.lines(many)
+    assert [line[:8] for line in lines] == [f"**{letter}** · " for letter in "ABCDEF"]
+    assert "10 tokens/s" in lines[0] and "**1.10×**" in lines[1] and "**2.00×**" in lines[4]
     (alone,) = rows.lines(of(("none", 10)))
     assert "**A**" not in alone
 
@@ -299,13 +348,17 @@ def test_a_speedup_that_chance_could_bring_is_no_clear_one() -> None:
     """By the intervals of “Why faster, why slower”, as in the player's headline. Catches: 1.17× in the library of what
     the run itself called not clearly faster; a doubt about runs that were kept before it was asked."""
     said = [
-        rows.speedup(entry("x", speedup=speedup, firm=firm).lanes[0], elsewhere=False)
-        for speedup, firm in ((1.17, False), (0.9, False), (1.001, False), (1.17, True), (1.17, None))
+        rows.speedup(entry("x", speedup=speedup, firm=firm, tokens_per_pass=2.0).lanes[0], elsewhere=False)
+        for speedup, firm in (
+            *((1.17, False), (0.9, False), (1.001, False), (2.4, False)),
+            *((1.17, True), (1.17, None)),
+        )
     ]
     assert said == [
         "**1.17×** speedup, measured, not clearly faster",
         "**0.90×** speedup, measured, not clearly slower",
-        "**1.00×** speedup, measured",
+        "**1.00×** speedup, measured, not clearly faster or slower",
+        "**2.40×** speedup, measured, above the tokens per pass: timing noise",
         "**1.17×** speedup, measured",
         "**1.17×** speedup, measured",
     ]

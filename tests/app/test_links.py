@@ -46,7 +46,7 @@ def test_a_clean_address_has_no_problems() -> None:
         ({"temperature": "hot"}, "“hot”"),
         ({"top_p": "0"}, "Top-p"),
         ({"seed": "1e99"}, "seed"),
-        ({"tokens": "9" * 400}, "length"),
+        ({"tokens": "9" * 400}, "number of new tokens"),
         ({"proposer": "magic"}, "proposer “magic”, which does not exist here; “Draft model” is used"),
         ({"model": "someone/else"}, "model"),
         ({"colour": "red"}, "does not know (“colour”)"),

@@ -11,6 +11,7 @@ from app.choosing import controls, options
 from app.decoding.runs import Runs
 from app.lanes import lane, links
 from app.metrics import numbers
+from app.text import plain
 from specdec_core.engine.check import check
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.options import OptionSet, fields
@@ -98,6 +99,19 @@ def test_a_new_proposer_s_options_are_on_the_page_without_a_line_of_the_app(fres
     assert not again.warning
     press(again, "go")
     assert lane_of(again, fresh).options == wanted
+
+
+def test_an_option_s_number_out_of_range_reaches_the_page_which_refuses_it(fresh: Runs, own: None) -> None:
+    """Catches: a box with bounds, which Streamlit sends only if it fits: the run would take the number before."""
+    at = page(proposer="test-lookup", tokens="6", prompt="abcabc")
+    box = at.number_input(key="o.test-lookup.many")
+    assert not (box.proto.has_min or box.proto.has_max)
+    box.set_value(-1).run()
+    press(at, "go")
+    assert param(at, "run") is None
+    (refused,) = at.error
+    assert refused.value == plain("Many (Test lookup) has to be a whole number from 1, not -1.")
+    assert any(refused.value in line.value for line in at.markdown)
 
 
 def test_defaults_leave_the_address_clean(fresh: Runs) -> None:

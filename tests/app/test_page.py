@@ -28,6 +28,7 @@ from app.lanes import links
 from app.records import examples as recorded
 from app.records import visitor
 from app.running import flow
+from app.text import plain
 from specdec_core.engine.events import Ended
 from specdec_core.proposers import PROPOSERS
 
@@ -296,6 +297,51 @@ def test_an_address_that_makes_no_sense_is_a_sentence_and_the_rest_of_it_holds(
     assert at.number_input(key="top_k").value == 5
     assert len(at.text_area(key="prompt").value) <= links.MAX_PROMPT
     press(at, "go")
+
+
+@pytest.mark.parametrize(
+    ("key", "typed", "said"),
+    [
+        ("tokens", 999_999, "The number of new tokens has to be a whole number from 1 to 1024, not 999,999."),
+        ("tokens", 0, "not 0."),
+        ("top_k", -1, "Top-k has to be a whole number from 0 to 1000, not -1."),
+        ("repetition_penalty", 99.0, "The repetition penalty has to be a number from 0.5 to 2, not 99."),
+        ("seed", 2**40, "The seed has to be"),
+        ("memory", -5.0, "The memory budget has to be"),
+    ],
+)
+def test_a_number_out_of_range_reaches_the_page_which_refuses_it(
+    fresh: Runs, key: str, typed: float, said: str
+) -> None:
+    """Streamlit's own bounds keep it in the browser. Catches: a run with the number before, without a word; a number
+    that is refused for ever."""
+    at = page(prompt="once", tokens="8")
+    box = at.number_input(key=key)
+    assert not (box.proto.has_min or box.proto.has_max)
+    usable = box.value
+    box.set_value(typed).run()
+    assert not at.exception
+    said = plain(said)
+    beside, below = [line.value for line in (*at.markdown, *at.caption) if said in line.value]
+    assert ":material/block:" in beside and ":material/block:" in below
+    press(at, "go")
+    assert param(at, "run") is None and said in at.error[0].value
+    at.number_input(key=key).set_value(usable).run()
+    press(at, "go")
+    assert param(at, "run") is not None
+
+
+def test_an_unusable_option_leaves_the_other_controls_as_they_are(fresh: Runs) -> None:
+    """Catches: choices that are named anew meanwhile, whose old titles the browser then sends: the page ended."""
+    at = page(proposer="eagle")
+    before = at.selectbox(key="length").options
+    nodes = at.number_input(key="o.eagle.nodes")
+    for typed in (999_999, nodes.value):
+        at.number_input(key="o.eagle.nodes").set_value(typed).run()
+        assert not at.exception and at.selectbox(key="length").options == before
+    at.session_state["length"] = before[0]
+    at.run()
+    assert not at.exception and at.session_state["length"] == "fixed"
 
 
 def test_penalties_of_a_link_reach_both_lanes_and_open_ones_stay_open(fresh: Runs) -> None:

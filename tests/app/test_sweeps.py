@@ -17,6 +17,7 @@ from app.decoding.jobs import Busy
 from app.decoding.line import Line
 from app.decoding.loaded import Loaded
 from app.decoding.runs import Runs
+from app.text import plain
 from specdec_core.errors import ModelError, SpecdecError
 from specdec_core.settings import Settings
 from specdec_core.sweep.cases import Case
@@ -298,6 +299,16 @@ def test_a_link_brings_the_form_s_choices_back(jobs: Sweeps) -> None:
     at.run()
     assert not at.exception
     assert (at.number_input(key="sweep_most").value, at.number_input(key="sweep_repeats").value) == (2, 5)
+
+
+def test_a_sweep_of_more_than_the_form_takes_is_refused(page: AppTest) -> None:
+    """Catches: a box with bounds, which Streamlit sends only if it fits: the sweep would take the number before."""
+    box = page.number_input(key="sweep_repeats")
+    assert not (box.proto.has_min or box.proto.has_max)
+    box.set_value(999_999).run()
+    assert page.button(key="sweep_start").disabled
+    said = "The number of repeats has to be a whole number from 1 to 10, not 999,999."
+    assert page.error[0].value == plain(said)
 
 
 def test_a_speedup_above_tokens_per_pass_is_marked_as_noise(page: AppTest, jobs: Sweeps) -> None:

@@ -92,7 +92,7 @@ def test_an_old_trace_is_read_as_it_was_written_and_exported_as_a_page(path: Pat
 def test_an_old_file_is_imported(paths: list[Path]) -> None:
     library = Library()
     for path in paths:
-        found, lanes = importing.take(ANNA, path.name, path.read_bytes(), library)
+        found, lanes = importing.take(ANNA, path.read_bytes(), library)
         assert [lane.problem for lane in lanes] == [None] * len(lanes)
         content = json.loads(path.read_text(encoding="utf-8"))
         written = content if isinstance(content, list) else [content]
