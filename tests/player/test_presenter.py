@@ -54,6 +54,19 @@ def test_the_chosen_view_is_seen_without_scrolling(screen: Page, view: str) -> N
     assert way_out["y"] + way_out["height"] <= player["y"]
 
 
+def test_a_player_below_text_has_the_whole_screen_when_it_is_stepped(screen: Page) -> None:
+    """Catches: room left above it for the head of a page, which a presentation has not, so that its end is cut off."""
+    open_player(screen, present=True, cursor={"round": 3, "node": None})
+    for place in ("afterbegin", "beforeend"):
+        screen.evaluate(
+            f"document.body.insertAdjacentHTML('{place}', '<div style=\"block-size: 60vh\"></div>')"
+        )
+    screen.locator(".player").focus()
+    screen.evaluate("scrollTo(0, 0)")
+    screen.keyboard.press("ArrowRight")
+    expect(screen.locator(".player")).to_be_in_viewport(ratio=0.999)
+
+
 MASK = """() => {
   const box = shadow.querySelector(".mask-box");
   const words = [...shadow.querySelectorAll(".mask-word")].map((word) => word.getBoundingClientRect().height);
