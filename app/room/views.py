@@ -10,10 +10,10 @@ from typing import Any
 
 from app.course import reading
 
-from . import tally, views_run
+from . import states, tally, views_run
 from .asked import Asked, asked
 from .marked import html, inline
-from .states import ASKING, MOVES, STEERED, Now, Part, Room, advice
+from .states import ASKING, STEERED, Now, Part, Room, advice
 from .tally import Vote
 
 PARTS = ("predict", "check")  # a lesson's questions; other votes are on a run
@@ -119,12 +119,10 @@ def host(
     seen["pictures"] = [step for step in ("watch", "change") if question.picture(step) is not None]
     if now.state == "run":
         return seen
-    # A question may be open once more for late votes; what to do then is told by the last vote as well.
-    last = tally.count(question, votes, 2)
-    found = last if last.answered else tally.count(question, votes, now.vote)
+    found = tally.count(question, votes, 1)
     seen |= _revealed(question, votes)
     seen |= {
-        "advice": advice(found.right, found.answered) if now.state == "locked" else None,
+        "advice": advice(found.right, found.answered) if "discuss" in seen["moves"] else None,
         "beliefs": {key: inline(question.belief(key)) for key in question.items if key not in question.right},
     }
     return seen
@@ -132,7 +130,7 @@ def host(
 
 def _moves(now: Now, run: Seen | None) -> list[str]:
     """The buttons that the host has: without a lesson none about one, of a run those that can do something now."""
-    moves = [move for move in MOVES[now.state] if now.lesson or move not in ("follow", "check")]
+    moves = [move for move in states.possible(now) if now.lesson or move not in ("follow", "check")]
     if run is None:
         return moves
     of_run = ("verdict",) if run["asking"] else () if run["over"] else ("ask", "on")

@@ -81,7 +81,7 @@ def test_a_room_ends_by_itself_after_twelve_hours() -> None:
 def test_where_a_room_is_survives_the_database() -> None:
     """Catches: a field of the state that is lost, or comes back as another type, after a restart."""
     now = replace(
-        driven("open", "close", "reveal", "follow"),
+        driven("open", "close", "discuss", "again", "close", "reveal", "follow"),
         moves=(("a", ["B"]), ("b", None)),
         pointer=(1, 0.2, 0.7, (0, 2, "text")),
     )
@@ -338,21 +338,26 @@ def test_a_student_s_results_name_what_was_not_answered() -> None:
     assert seen["hits"] == (1, 1)
 
 
-def test_what_to_do_after_late_votes_is_told_by_the_last_vote() -> None:
-    """Catches: a question that is open again for late votes, whose host is told to explain what the class has
-    understood in the discussion."""
+def test_a_question_is_discussed_once() -> None:
+    """Catches: a host told after the second vote, or after late votes on it, to let the class vote again: a third vote,
+    in which everybody's answer is locked in already."""
     question = asked("en", "race", "predict")
     assert question is not None
     votes = [answers(question, seat, vote, wrong=vote == 1) for seat in "ab" for vote in (1, 2)]
     before = ("open", "close", "discuss", "again", "close")
-    for moves, said in (
-        (before[:2], "explain"),
-        (before, "reveal"),
-        ((*before, "reveal", "open", "close"), "reveal"),
+    for moves, said, offered in (
+        (before[:2], "explain", ["discuss", "reveal", "end"]),
+        ((*before[:2], "reveal", "open", "close"), "explain", ["discuss", "reveal", "end"]),
+        (before, None, ["reveal", "end"]),
+        ((*before, "reveal", "open", "close"), None, ["reveal", "end"]),
+        ((*before, "reveal", "check", "close"), None, ["discuss", "reveal", "end"]),
     ):
         cast = [vote for vote in votes if vote.vote == 1 or "again" in moves]
         room = room_at(driven(*moves, lesson="race"), ("race",))
-        assert views.host(room, cast, 2, 0, 0.0, orders.titles("en"))["advice"] == said
+        seen = views.host(room, cast, 2, 0, 0.0, orders.titles("en"))
+        assert (seen["advice"], seen["moves"]) == (said, offered), moves
+    with pytest.raises(Refused):
+        states.step(driven(*before), "discuss", 9.0)
 
 
 QUIET = {  # what no page of ours can bring about

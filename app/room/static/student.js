@@ -79,6 +79,7 @@ function saying() {
     ended: "ended_none", waiting: "waiting", run: "run" };
   if (view.run?.asking) return say("run_asked");
   if (view.run?.verdict) return verdict(view.run);
+  if (["open", "check"].includes(view.state) && view.mine?.[view.vote]) return say("saved");
   return view.state === "reveal" ? `${say("it_was", { was: plain(view.outcome) })}`
     : say(states[/** @type {keyof typeof states} */ (view.state)]);
 }
