@@ -111,7 +111,7 @@ def step(
 
 
 def possible(now: Now) -> tuple[str, ...]:
-    """What leads on from here. A question is discussed once: in a third vote every answer would be locked in already."""
+    """What leads on from here. A question is discussed once: in a third vote all answers would be locked in already."""
     voted_twice = f"{now.lesson}/{now.part}" in now.twice
     return tuple(move for move in MOVES[now.state] if not (move == "discuss" and voted_twice))
 

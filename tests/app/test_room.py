@@ -6,6 +6,7 @@ import ast
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -334,8 +335,20 @@ def test_a_student_s_results_name_what_was_not_answered() -> None:
     mine.append(replace(mine[1], part="run 1 round 2"))
     seen = views.student(room_at(replace(now, unseen=("run 1 round 2",))), "me", "de", mine, 0.0)
     assert [len(row["said"]) for row in seen["results"]] == [1, 0]
-    assert seen["results"][0]["outcome"] == "3,69 ± 0,3"
+    assert seen["results"][0]["outcome"] == "3,69 (3,4 bis 3,98 gilt als richtig)"
     assert seen["hits"] == (1, 1)
+
+
+def test_what_counts_as_right_is_said_exactly() -> None:
+    """Catches: a bound that is rounded outwards, so that who answers with it reads that it is right, and is wrong."""
+    for question in filter(None, (asked("en", key, "predict") for key in LESSONS)):
+        if question.answer is None or not question.band:
+            continue
+        said = re.fullmatch(r"\S+ \((\S+) to (\S+) counts as right\)", question.outcome())
+        assert said is not None
+        low, high = float(said[1]), float(said[2])
+        assert question.is_right(low) and question.is_right(high)
+        assert not question.is_right(low - 0.01) and not question.is_right(high + 0.01)
 
 
 def test_a_question_is_discussed_once() -> None:

@@ -45,9 +45,9 @@ def ran(script: str, language: str = "de", path: str = "/r/CODE34") -> Any:
 
 def test_numbers_are_written_and_read_as_one_writes_them() -> None:
     """Catches: an English decimal on a German page; 3,9 taken for 39, or a word for a number."""
-    said = 'room.say("dots", { low: 1, high: 5.5, answer: "3,69 ± 0,3" })'
+    said = 'room.say("dots", { low: 1, high: 5.5, answer: "3,69 (3,4 bis 3,98 gilt als richtig)" })'
     assert ran(f"[{said}, room.number(0.30000000000000004), room.number(1234.5)]") == [
-        "Antworten, von 1 bis 5,5; richtig ist 3,69 ± 0,3",
+        "Antworten, von 1 bis 5,5; richtig ist 3,69 (3,4 bis 3,98 gilt als richtig)",
         "0,3",
         "1234,5",
     ]
