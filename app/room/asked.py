@@ -58,14 +58,14 @@ class Asked:
 
     @property
     def ordered(self) -> bool:
-        """Whether everybody sees the options in one order."""
+        """Whether the options are a scale, which keeps its own order."""
         return self.part == "predict" and self.lesson.front.predict.ordered
 
-    def order(self, whose: str = shuffle.PAPER) -> list[str]:
-        """The options in somebody's order; without a name in that of the printed sheets."""
+    def order(self) -> list[str]:
+        """The options in the order of the printed sheets: a class that talks of B means one answer."""
         if self.ordered:
             return list(self.items)
-        return shuffle.order(self.items, f"{self.lesson.id}-{self.part}", whose)
+        return shuffle.order(self.items, f"{self.lesson.id}-{self.part}", shuffle.PAPER)
 
     def picture(self, step: str) -> Picture | None:
         """The picture of one of the lesson's steps, if a class can see it together."""

@@ -19,12 +19,10 @@ from .tally import Vote
 PARTS = ("predict", "check")  # a lesson's questions; other votes are on a run
 Seen = Mapping[str, Any]
 RESULTS = ("reveal", "follow", "play")
-LETTERS = "ABCDEFGHIJKL"
 
 
 def student(
     room: Room,
-    seat: str,
     language: str,
     mine: Sequence[Vote],
     at: float,
@@ -45,7 +43,7 @@ def student(
         for vote in of_question(mine, now)
     }
     if now.state in (*ASKING, "locked", "discuss"):
-        seen |= _asking(question, seat)
+        seen |= _asking(question)
         seen |= {"left": _left(now, at)}
     if now.state in RESULTS:
         seen |= {"outcome": inline(question.outcome()), "why": html(question.why())}
@@ -81,7 +79,7 @@ def screen(
         "title": f"{question.lesson.number} · {question.lesson.front.title}",
         **_answered(tally.count(question, votes, now.vote), here),
         "left": _left(now, at),
-        **_asking(question, None),
+        **_asking(question),
     }
     if now.state in RESULTS:
         seen |= _revealed(question, votes)
@@ -221,15 +219,13 @@ def _answered(found: tally.Tally, here: int) -> dict[str, int]:
     return {"answered": found.answered, "of": max(here, devices) + found.cards}
 
 
-def _asking(question: Asked, seat: str | None) -> dict[str, Any]:
+def _asking(question: Asked) -> dict[str, Any]:
     front = question.lesson.front.predict
     asking: dict[str, Any] = {
         "hook": inline(question.hook),
         "prose": html(question.prose),
         "kind": question.kind,
-        "options": [
-            [key, inline(question.items[key].text)] for key in question.order(*([seat] if seat else []))
-        ],
+        "options": [[key, inline(question.items[key].text)] for key in question.order()],
         "still": question.part == "predict" and question.picture("predict") is not None,
     }
     if question.kind == "number":

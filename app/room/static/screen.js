@@ -1,7 +1,7 @@
 // The projector's page: the code to join with, the question and how many have answered, bars once they are revealed.
 
-import { announce, Clock, data, el, follow, here as place, line, pairs, root, say } from "./room.js";
-import { LETTERS, tallies } from "./bars.js";
+import { announce, Clock, data, el, follow, here as place, line, root, say } from "./room.js";
+import { lettered, tallies } from "./bars.js";
 import * as component from "./component.js";
 import * as pointer from "./pointer.js";
 import { asked, drawn } from "./run.js";
@@ -41,8 +41,7 @@ function question() {
     el("div", { class: "prose", html: view.prose }),
     view.still && pictured("predict", `${view.title}`),
     view.kind === "several" && el("p", {}, say("several")),
-    view.kind !== "number" && el("ol", { class: "letters" }, ...pairs(view.options).map(([_key, text], at) =>
-      el("li", {}, el("b", {}, LETTERS[at]), text !== LETTERS[at] && el("span", { html: text })))),
+    lettered(view),
   ];
 }
 
