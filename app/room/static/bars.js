@@ -10,7 +10,7 @@ export const letter = (text, at) => (text === LETTERS[at] ? "" : LETTERS[at] ?? 
 
 /** The options to be read, with their letters; of a number there are none. @param {any} view */
 export const lettered = (view) => view.kind !== "number" && el("ol", { class: "letters" }, ...pairs(view.options).map(([_key, text], at) =>
-  el("li", {}, letter(text, at) && el("b", {}, LETTERS[at]), el("span", { html: text }))));
+  el("li", {}, el("b", {}, LETTERS[at]), letter(text, at) && el("span", { html: text }))));
 
 /**
  * @param {any} view with `tallies` of both votes, `options`, `right`, `kind`

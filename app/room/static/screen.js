@@ -2,6 +2,7 @@
 
 import { announce, Clock, data, el, follow, here as place, line, root, say } from "./room.js";
 import { lettered, tallies } from "./bars.js";
+import { fit } from "./fit.js";
 import * as component from "./component.js";
 import * as pointer from "./pointer.js";
 import { asked, drawn } from "./run.js";
@@ -12,6 +13,7 @@ const page = /** @type {any} */ (document.getElementById("page"));
 let view = null;
 const clock = new Clock();
 let before = "";
+fit(page);
 
 follow(`${place}/screen/events`, {
   seen: (found) => { view = found; redraw(); },
@@ -39,9 +41,8 @@ function question() {
   return [
     view.hook && el("p", { class: "hook", html: view.hook }),
     el("div", { class: "prose", html: view.prose }),
-    view.still && pictured("predict", `${view.title}`),
-    view.kind === "several" && el("p", {}, say("several")),
-    lettered(view),
+    el("div", { class: "asked" }, view.still && pictured("predict", `${view.title}`),
+      el("div", {}, view.kind === "several" && el("p", {}, say("several")), lettered(view))),
   ];
 }
 
