@@ -76,10 +76,14 @@ def _lock(lesson: Lesson, mine: progress.Progress, key: str, go: Callable[[str],
 
 
 def _reveal(mine: progress.Progress, go: Callable[[str], None]) -> None:
+    reveal(mine)
+    go("watch")
+
+
+def reveal(mine: progress.Progress) -> None:
     """Lets a teacher continue without a prediction of their own: the class has made theirs aloud."""
     if mine.predict is None:
         mine.predict = progress.answer(None, None)
-    go("watch")
 
 
 def _is_right(lesson: Lesson, given: progress.Given) -> bool:

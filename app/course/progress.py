@@ -20,11 +20,12 @@ from pydantic import TypeAdapter, ValidationError
 from app import services
 from app.records import visitor
 from app.records.database import Unavailable
+from app.ui import presenter
 
 log = logging.getLogger(__name__)
 
 Given = str | float | list[str]
-STORE = "course-progress"
+STORE, PRESENTED = "course-progress", "course-presented"
 SAVED = "course-saved"  # as it was last kept
 FORMAT, VERSION = "specdec-course", 1
 LARGEST = 500_000  # characters of a file, ten times what the whole course takes
@@ -78,7 +79,14 @@ class Kept:
 
 
 def here() -> Kept:
-    """This visitor's progress."""
+    """This visitor's progress; in a presentation the class's, which begins afresh and is not kept."""
+    if not presenter.presenting():
+        return _own()
+    presented: Kept = st.session_state.setdefault(PRESENTED, Kept(language=_own().language))
+    return presented
+
+
+def _own() -> Kept:
     if STORE not in st.session_state:
         st.session_state[STORE] = _kept()
     kept: Kept = st.session_state[STORE]
@@ -87,7 +95,7 @@ def here() -> Kept:
 
 def save() -> None:
     """Keep the progress with the visitor's library if it has changed."""
-    written = as_json(here())
+    written = as_json(_own())
     if written == st.session_state.get(SAVED) or not visitor.is_remembered():
         return
     try:

@@ -14,7 +14,7 @@ import streamlit as st
 
 from app.player import CURSOR
 from app.text import plain
-from app.ui import address
+from app.ui import address, presenter
 
 from . import pictures, prediction, progress, reading, shuffle, teaching
 from .lesson import STEPS, Item, Lesson, Picture, Section
@@ -32,7 +32,10 @@ def draw(
     """
     mine = progress.here().of(lesson.id)
     shown = teaching.steps()
-    step = _allowed(st.query_params.get("at", STEPS[0]), mine, shown)
+    asked = st.query_params.get("at", STEPS[0])
+    if presenter.presenting() and asked in shown[1:]:  # reloaded: the class has predicted already
+        prediction.reveal(mine)
+    step = _allowed(asked, mine, shown)
     mine.farthest = max(mine.farthest, STEPS.index(step))
     # At the same place in every step, or two would be visible during the change.
     _trail(step, mine, shown, words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import ceil, floor, isfinite
 from typing import Any, Literal
 
 from app.course import reading, shuffle
@@ -58,14 +58,14 @@ class Asked:
 
     @property
     def ordered(self) -> bool:
-        """Whether everybody sees the options in one order."""
+        """Whether the options are a scale, which keeps its own order."""
         return self.part == "predict" and self.lesson.front.predict.ordered
 
-    def order(self, whose: str = shuffle.PAPER) -> list[str]:
-        """The options in somebody's order; without a name in that of the printed sheets."""
+    def order(self) -> list[str]:
+        """The options in the order of the printed sheets: a class that talks of B means one answer."""
         if self.ordered:
             return list(self.items)
-        return shuffle.order(self.items, f"{self.lesson.id}-{self.part}", whose)
+        return shuffle.order(self.items, f"{self.lesson.id}-{self.part}", shuffle.PAPER)
 
     def picture(self, step: str) -> Picture | None:
         """The picture of one of the lesson's steps, if a class can see it together."""
@@ -102,6 +102,13 @@ class Asked:
         """How far off a right number may be."""
         return self.lesson.front.predict.tolerance * abs(self.answer or 0.0)
 
+    def _counted(self) -> dict[str, str]:
+        """From where to where a number is right, rounded inwards: both of them are."""
+        assert self.answer is not None
+        low = ceil(round(100 * (self.answer - self.band), 6)) / 100
+        high = floor(round(100 * (self.answer + self.band), 6)) / 100
+        return {"low": self.words.number(low, "g"), "high": self.words.number(high, "g")}
+
     def said(self, given: Given) -> str:
         """An answer in words."""
         if isinstance(given, int | float):
@@ -111,8 +118,8 @@ class Asked:
     def outcome(self) -> str:
         """The right answer in words."""
         if self.answer is not None:
-            band = f" ± {self.words.number(self.band, '.2g')}" if self.band else ""
-            return self.words.number(self.answer, ".3g") + band
+            answer = self.words.number(self.answer, ".3g")
+            return self.words("room.counts", answer=answer, **self._counted()) if self.band else answer
         return ", ".join(item.text for key, item in self.items.items() if key in self.right)
 
     def why(self) -> str:

@@ -12,7 +12,7 @@ from app.player import CURSOR
 from . import running, states
 from .asked import asked
 from .orders import titles
-from .states import MOST_MOVES, MOVED_ON, MOVES, STEERED, Now, Refused, Room, is_cursor
+from .states import MOST_MOVES, MOVED_ON, STEERED, Now, Refused, Room, is_cursor
 from .store import Rooms
 from .together import NOTHING, Said, Together
 from .views import current
@@ -57,7 +57,7 @@ def perform(rooms: Rooms, code: str, body: Body) -> None:
 def _run(rooms: Rooms, room: Room, body: Body) -> None:
     """Start a run that the class follows; the one before is deleted."""
     before = room.now.run
-    if body.get("step") != room.now.step or "run" not in MOVES[room.now.state]:
+    if body.get("step") != room.now.step or "run" not in states.possible(room.now):
         raise Refused(MOVED_ON)
     number = (before.number if before else 0) + 1
     started = running.begin(room.code, str(body.get("prompt", "")), number, str(body.get("model", "")))
@@ -77,7 +77,7 @@ def delete(rooms: Rooms, code: str) -> None:
 def changed(
     room: Room, at: float, body: Body, started: Together | None = None, heard: Said = NOTHING
 ) -> Room:
-    """The room after one of the moves of `states.MOVES`, or after `longer`, `insert`, `point` or `control`.
+    """The room after one of `states.possible`, or after `longer`, `insert`, `point` or `control`.
 
     `started` is the run that the class follows from now on, `heard` what the one that it follows has said.
     """
@@ -85,7 +85,7 @@ def changed(
     # A button counts for what the host saw: a second press, or one on another device meanwhile, does nothing.
     if body.get("step") != now.step:
         raise Refused(MOVED_ON)
-    if move in MOVES[now.state]:
+    if move in states.possible(now):
         lesson, picture = str(body.get("lesson", now.lesson)), str(body.get("picture", "watch"))
         if move == "open" and lesson not in room.order:
             raise Refused("This lesson is not one of this room's.")

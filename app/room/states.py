@@ -45,6 +45,8 @@ class Now:
     """Where the host points."""
     asked: tuple[str, ...] = field(default=())
     """What has been asked so far, as `lesson/part`."""
+    twice: tuple[str, ...] = ()
+    """What of it has been voted on a second time."""
     run: Together | None = None
     """The class's latest run."""
     unseen: tuple[str, ...] = ()
@@ -60,7 +62,7 @@ class Now:
         moves = tuple((str(key), value) for key, value in given.get("moves", ()))
         pointer = _pointer(given["pointer"]) if given.get("pointer") else None
         run = Together(**given["run"]) if given.get("run") else None
-        lists = {name: tuple(given.get(name, ())) for name in ("asked", "unseen")}
+        lists = {name: tuple(given.get(name, ())) for name in ("asked", "twice", "unseen")}
         return Now(**{**given, "moves": moves, "pointer": pointer, "run": run, **lists})
 
     def secret(self, at: float) -> tuple[str, ...]:
@@ -101,11 +103,17 @@ def step(
     Raises:
         Refused: if that move does not lead on from here.
     """
-    if move not in MOVES[now.state]:
+    if move not in possible(now):
         raise Refused(MOVED_ON)
     new = _MADE[move](now, at, lesson, picture)
     left = () if move == "verdict" else now.secret(at)
     return replace(new, step=now.step + 1, since=at, run=run or now.run, unseen=(*now.unseen, *left))
+
+
+def possible(now: Now) -> tuple[str, ...]:
+    """What leads on from here. A question is discussed once: in a third vote all answers would be locked in already."""
+    voted_twice = f"{now.lesson}/{now.part}" in now.twice
+    return tuple(move for move in MOVES[now.state] if not (move == "discuss" and voted_twice))
 
 
 def steered(now: Now, move: str, heard: Said, at: float) -> Together:
@@ -200,7 +208,8 @@ def _check(now: Now, at: float, lesson: str, picture: str) -> Now:
 
 
 def _again(now: Now, at: float, lesson: str, picture: str) -> Now:
-    return _asking(now, at, "check" if now.part == "check" else "open", now.part, 2, now.lesson)
+    new = _asking(now, at, "check" if now.part == "check" else "open", now.part, 2, now.lesson)
+    return replace(new, twice=(*now.twice, f"{now.lesson}/{now.part}"))
 
 
 def _follow(now: Now, at: float, lesson: str, picture: str) -> Now:

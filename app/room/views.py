@@ -10,21 +10,19 @@ from typing import Any
 
 from app.course import reading
 
-from . import tally, views_run
+from . import states, tally, views_run
 from .asked import Asked, asked
 from .marked import html, inline
-from .states import ASKING, MOVES, STEERED, Now, Part, Room, advice
+from .states import ASKING, STEERED, Now, Part, Room, advice
 from .tally import Vote
 
 PARTS = ("predict", "check")  # a lesson's questions; other votes are on a run
 Seen = Mapping[str, Any]
 RESULTS = ("reveal", "follow", "play")
-LETTERS = "ABCDEFGHIJKL"
 
 
 def student(
     room: Room,
-    seat: str,
     language: str,
     mine: Sequence[Vote],
     at: float,
@@ -45,7 +43,7 @@ def student(
         for vote in of_question(mine, now)
     }
     if now.state in (*ASKING, "locked", "discuss"):
-        seen |= _asking(question, seat)
+        seen |= _asking(question)
         seen |= {"left": _left(now, at)}
     if now.state in RESULTS:
         seen |= {"outcome": inline(question.outcome()), "why": html(question.why())}
@@ -81,7 +79,7 @@ def screen(
         "title": f"{question.lesson.number} · {question.lesson.front.title}",
         **_answered(tally.count(question, votes, now.vote), here),
         "left": _left(now, at),
-        **_asking(question, None),
+        **_asking(question),
     }
     if now.state in RESULTS:
         seen |= _revealed(question, votes)
@@ -119,12 +117,10 @@ def host(
     seen["pictures"] = [step for step in ("watch", "change") if question.picture(step) is not None]
     if now.state == "run":
         return seen
-    # A question may be open once more for late votes; what to do then is told by the last vote as well.
-    last = tally.count(question, votes, 2)
-    found = last if last.answered else tally.count(question, votes, now.vote)
+    found = tally.count(question, votes, 1)
     seen |= _revealed(question, votes)
     seen |= {
-        "advice": advice(found.right, found.answered) if now.state == "locked" else None,
+        "advice": advice(found.right, found.answered) if "discuss" in seen["moves"] else None,
         "beliefs": {key: inline(question.belief(key)) for key in question.items if key not in question.right},
     }
     return seen
@@ -132,7 +128,7 @@ def host(
 
 def _moves(now: Now, run: Seen | None) -> list[str]:
     """The buttons that the host has: without a lesson none about one, of a run those that can do something now."""
-    moves = [move for move in MOVES[now.state] if now.lesson or move not in ("follow", "check")]
+    moves = [move for move in states.possible(now) if now.lesson or move not in ("follow", "check")]
     if run is None:
         return moves
     of_run = ("verdict",) if run["asking"] else () if run["over"] else ("ask", "on")
@@ -223,15 +219,13 @@ def _answered(found: tally.Tally, here: int) -> dict[str, int]:
     return {"answered": found.answered, "of": max(here, devices) + found.cards}
 
 
-def _asking(question: Asked, seat: str | None) -> dict[str, Any]:
+def _asking(question: Asked) -> dict[str, Any]:
     front = question.lesson.front.predict
     asking: dict[str, Any] = {
         "hook": inline(question.hook),
         "prose": html(question.prose),
         "kind": question.kind,
-        "options": [
-            [key, inline(question.items[key].text)] for key in question.order(*([seat] if seat else []))
-        ],
+        "options": [[key, inline(question.items[key].text)] for key in question.order()],
         "still": question.part == "predict" and question.picture("predict") is not None,
     }
     if question.kind == "number":

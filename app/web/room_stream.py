@@ -36,7 +36,7 @@ async def student_events(request: Request) -> Response:
     language = orders.spoken(request.query_params.get("lang", "en"))
 
     def seen(found: Followed, room: Room, at: float) -> Body:
-        return views.student(room, seat, language, found.of(seat), at, found.run(at)) | {"away": found.away}
+        return views.student(room, language, found.of(seat), at, found.run(at)) | {"away": found.away}
 
     return _stream(request, seen, seat=seat, language=language)
 

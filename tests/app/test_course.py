@@ -474,6 +474,26 @@ def test_n_and_b_lead_through_the_lessons_of_a_lecture() -> None:
     assert param(at, "inventory") == "after"
 
 
+def test_a_class_sees_nothing_of_what_its_teacher_answered_before() -> None:
+    """Catches: a lesson that was prepared, and opens before the class with the right answer; a teacher's own answers
+    lost, or replaced by the class's; a presentation that a reload takes back to the prediction."""
+    mine = progress.Kept()
+    mine.of("draft-verify").predict = progress.answer(3.0, True)
+    mine.of("draft-verify").check = progress.answer("x", True)
+    mine.of("draft-verify").farthest = 6
+    place = {"lesson": "draft-verify", "order": "race,draft-verify", "present": "1"}
+    at = page(mine, **place)
+    assert "You predicted" not in sent(at)
+    assert at.button(key="course-to-watch").disabled
+    press(at, "course-reveal")
+    assert at.session_state[progress.STORE] == mine
+    press(at, "leave")
+    assert "You predicted" in sent(at)
+    reloaded = page(mine, **place, at="check")
+    assert not reloaded.radio(key="course-draft-verify-check").disabled
+    assert "You predicted" not in sent(reloaded)
+
+
 def test_a_new_step_or_list_is_a_new_place_and_a_choice_is_none() -> None:
     at, lesson = page(lesson="race"), lesson_of("race")
     places = [place_of(at)]

@@ -81,7 +81,7 @@ def pages(now: Now, found: Said, votes: list[Vote], at: float) -> list[dict[str,
     run = views_run.followed(now, found, votes, at)
     mine = [each for each in votes if each.student == "me"]
     return [
-        views.student(room, "me", "en", mine, at, run),
+        views.student(room, "en", mine, at, run),
         views.screen(room, votes, 2, at, run),
         views.host(room, votes, 2, 0, at, {"coin": "Coin"}, run),
     ]

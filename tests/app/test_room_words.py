@@ -17,6 +17,7 @@ from app.room import orders
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "app" / "room" / "static"
+PICTURES = ROOT / "app" / "course" / "pictures"
 NODE = ROOT / ".venv" / "bin" / "node"
 STAND_IN = """
 const words = %s;
@@ -44,9 +45,9 @@ def ran(script: str, language: str = "de", path: str = "/r/CODE34") -> Any:
 
 def test_numbers_are_written_and_read_as_one_writes_them() -> None:
     """Catches: an English decimal on a German page; 3,9 taken for 39, or a word for a number."""
-    said = 'room.say("dots", { low: 1, high: 5.5, answer: "3,69 ± 0,3" })'
+    said = 'room.say("dots", { low: 1, high: 5.5, answer: "3,69 (3,4 bis 3,98 gilt als richtig)" })'
     assert ran(f"[{said}, room.number(0.30000000000000004), room.number(1234.5)]") == [
-        "Antworten, von 1 bis 5,5; richtig ist 3,69 ± 0,3",
+        "Antworten, von 1 bis 5,5; richtig ist 3,69 (3,4 bis 3,98 gilt als richtig)",
         "0,3",
         "1234,5",
     ]
@@ -71,6 +72,28 @@ def test_what_nobody_could_see_has_a_sign() -> None:
     guesses = [["\n\n"], [" "], [" Anna"], []]
     script = f"{json.dumps(guesses)}.map((guesses) => run.asked({{ guesses }}))"
     assert [each.split("“")[1].split("”")[0] for each in ran(script, "en")] == ["⏎⏎", "␣", "Anna", "␣"]
+
+
+def test_the_room_s_sheet_leaves_pictures_alone() -> None:
+    """Catches: a rule for the room's own bars, notes or strips that also takes hold of a picture's."""
+    classed = re.compile(r"\.([a-z][\w-]*)")
+    selectors = re.compile(r"([^{}]+)\{")
+    taken: set[str] = set()
+    for path in PICTURES.glob("*.css"):
+        if path.stem == "tree_builder":  # in a shadow root
+            continue
+        taken.update(classed.findall(" ".join(selectors.findall(path.read_text(encoding="utf-8")))))
+    for path in PICTURES.glob("*.py"):
+        for listed in re.findall(r"class='([^'{]*)", path.read_text(encoding="utf-8")):
+            taken.update(listed.split())
+    sheet = re.sub(r"/\*.*?\*/", "", (STATIC / "room.css").read_text(encoding="utf-8"), flags=re.DOTALL)
+    alone = {
+        first[1:]
+        for listed in selectors.findall(sheet)
+        for first in re.findall(r"(?:^|,)\s*(\.[\w-]+)(?=[\s,>]|$)", listed)
+    }
+    assert {"bar", "strip", "note"} < taken
+    assert alone & taken == set()
 
 
 def test_a_player_s_cursor_is_no_reason_to_draw_anew() -> None:

@@ -5,6 +5,13 @@ import { el, number, pairs, percent, say } from "./room.js";
 const WIDTH = 600, HEIGHT = 130, SIDE = 24, DOT = 5;
 export const LETTERS = "ABCDEFGHIJKL";
 
+/** An option's letter; "" where the option is that letter itself. @param {string} text @param {number} at */
+export const letter = (text, at) => (text === LETTERS[at] ? "" : LETTERS[at] ?? "");
+
+/** The options to be read, with their letters; of a number there are none. @param {any} view */
+export const lettered = (view) => view.kind !== "number" && el("ol", { class: "letters" }, ...pairs(view.options).map(([_key, text], at) =>
+  el("li", {}, el("b", {}, LETTERS[at]), letter(text, at) && el("span", { html: text }))));
+
 /**
  * @param {any} view with `tallies` of both votes, `options`, `right`, `kind`
  * @param {{ marked: boolean, beliefs?: Record<string, string> }} how whether right ones are marked
@@ -19,7 +26,7 @@ export function tallies(view, how) {
     const mark = how.marked ? (right ? "✓ " : "✗ ") : "";
     const cells = votes.map((/** @type {any} */ found) => bar(found.options[key], found.answered, how.marked && right));
     return el("tr", { role: "row", class: how.marked && right ? "right" : "" },
-      el("th", { scope: "row", role: "rowheader" }, `${mark}${text === LETTERS[at] ? "" : `${LETTERS[at]} · `}`, el("span", { html: text }),
+      el("th", { scope: "row", role: "rowheader" }, `${mark}${letter(text, at) && `${LETTERS[at]} · `}`, el("span", { html: text }),
         how.beliefs?.[key] ? el("div", { class: "small", html: say("believes", { belief: how.beliefs[key] }) }) : null),
       ...cells);
   });

@@ -1,7 +1,8 @@
 // The projector's page: the code to join with, the question and how many have answered, bars once they are revealed.
 
-import { announce, Clock, data, el, follow, here as place, line, pairs, root, say } from "./room.js";
-import { LETTERS, tallies } from "./bars.js";
+import { announce, Clock, data, el, follow, here as place, line, root, say } from "./room.js";
+import { lettered, tallies } from "./bars.js";
+import { fit } from "./fit.js";
 import * as component from "./component.js";
 import * as pointer from "./pointer.js";
 import { asked, drawn } from "./run.js";
@@ -12,6 +13,7 @@ const page = /** @type {any} */ (document.getElementById("page"));
 let view = null;
 const clock = new Clock();
 let before = "";
+fit(page);
 
 follow(`${place}/screen/events`, {
   seen: (found) => { view = found; redraw(); },
@@ -39,10 +41,8 @@ function question() {
   return [
     view.hook && el("p", { class: "hook", html: view.hook }),
     el("div", { class: "prose", html: view.prose }),
-    view.still && pictured("predict", `${view.title}`),
-    view.kind === "several" && el("p", {}, say("several")),
-    view.kind !== "number" && el("ol", { class: "letters" }, ...pairs(view.options).map(([_key, text], at) =>
-      el("li", {}, el("b", {}, LETTERS[at]), text !== LETTERS[at] && el("span", { html: text })))),
+    el("div", { class: "asked" }, view.still && pictured("predict", `${view.title}`),
+      el("div", {}, view.kind === "several" && el("p", {}, say("several")), lettered(view))),
   ];
 }
 

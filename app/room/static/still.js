@@ -118,7 +118,9 @@ function chart(node) {
   });
   plotly.then((found) => {
     const style = getComputedStyle(place);
-    const layout = inked(node.figure.layout, style.color, LARGER);
+    const { height, ...layout } = inked(node.figure.layout, style.color, LARGER);
+    // The chart fills its place, which the projector's page may make smaller.
+    if (height) place.style.setProperty("--tall", `${height}px`);
     const traces = node.figure.data.map((/** @type {any} */ trace) =>
       INKED.includes(trace.type ?? "scatter") ? inked(trace, style.color, LARGER) : trace);
     for (const name of ["xaxis", "yaxis", ...Object.keys(layout).filter((key) => /^[xy]axis\d+$/.test(key))]) {

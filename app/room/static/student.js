@@ -2,6 +2,7 @@
 
 import { announce, Clock, code, data, el, follow, here, inItself, line, number, pairs, post, root, say } from "./room.js";
 import { any, download, parsed, plain, results } from "./answers.js";
+import { letter, lettered } from "./bars.js";
 import * as component from "./component.js";
 import { own as ownRun } from "./own.js";
 import * as pointer from "./pointer.js";
@@ -79,6 +80,7 @@ function saying() {
     ended: "ended_none", waiting: "waiting", run: "run" };
   if (view.run?.asking) return say("run_asked");
   if (view.run?.verdict) return verdict(view.run);
+  if (["open", "check"].includes(view.state) && view.mine?.[view.vote]) return say("saved");
   return view.state === "reveal" ? `${say("it_was", { was: plain(view.outcome) })}`
     : say(states[/** @type {keyof typeof states} */ (view.state)]);
 }
@@ -152,15 +154,16 @@ function lost() {
   } }, say("lost")), told && el("p", { class: "small" }, say("lost_sent")));
 }
 
+const question = () => [view.hook && el("p", { class: "hook", html: view.hook }), view.still && pictured("predict", `${view.title}`),
+  el("div", { class: "prose", html: view.prose })];
+
 function asking() {
   const done = view.mine?.[view.vote];
   return [
-    view.hook && el("p", { class: "hook", html: view.hook }),
-    view.still && pictured("predict", `${view.title}`),
-    el("div", { class: "prose", html: view.prose }),
+    ...question(),
     view.vote === 2 && !done && view.mine?.[1] && el("p", {}, say("again")),
     ...mine(),
-    done ? el("p", { class: "note" }, say("saved")) : form(),
+    ...(done ? [lettered(view), el("p", { class: "note" }, say("saved"))] : [form()]),
     view.left !== null && el("p", { class: "small" }, clock.node),
     lost(),
   ];
@@ -180,7 +183,7 @@ function form() {
       choose(input.checked ? [...others, key] : others);
     } });
     input.checked = several ? chosen.given?.includes(key) : chosen.given === key;
-    return el("label", { class: "option" }, input, el("span", { html: text }));
+    return el("label", { class: "option" }, input, letter(text, at) && el("b", {}, letter(text, at)), el("span", { html: text }));
   });
   const field = numeric && el("input", { id: "number", inputmode: "decimal", autocomplete: "off", maxlength: 20, value: chosen.given ?? "",
     oninput: () => choose(field.value.trim()) });
@@ -267,8 +270,8 @@ const PARTS = {
   waiting: () => [el("p", { class: "small" }, say("in_room", { code })), el("h1", {}, say(view.step ? "waiting_next" : "waiting"))],
   open: asking,
   check: asking,
-  locked: () => [el("h2", {}, say("locked")), ...mine(), !view.mine?.[view.vote] && el("p", {}, say("no_answer")), lost()],
-  discuss: () => [el("h2", {}, say("discuss")), el("div", { class: "prose", html: view.prose }), ...mine(),
+  locked: () => [el("h2", {}, say("locked")), ...question(), lettered(view), ...mine(), !view.mine?.[view.vote] && el("p", {}, say("no_answer")), lost()],
+  discuss: () => [el("h2", {}, say("discuss")), ...question(), lettered(view), ...mine(),
     view.left !== null && el("p", { class: "small" }, clock.node), lost()],
   reveal: () => [...outcome(), lost()],
   follow: () => [el("h2", {}, say("follow")), el("div", { html: view.text }),
