@@ -3,7 +3,7 @@
     python -m benchmarks.heads                       the bundled models on the shipped prompts
     python -m benchmarks.heads --prompts my.jsonl    other prompts, as `specdec sweep --prompts` takes them; in
                                                      benchmarks/heads_prompts.jsonl 220 that no training has seen, in
-                                                     heads_fresh_1.jsonl to _5 some 280 each that no choice was made by
+                                                     heads_fresh_1.jsonl to _7 others, that no choice was made by
     python -m benchmarks.heads --heldout training/runs/data
                                                      beginnings of documents that were held back from training
     python -m benchmarks.heads --tree-temperature 0.65

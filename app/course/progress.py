@@ -86,6 +86,12 @@ def here() -> Kept:
     return presented
 
 
+def presented(lesson: str) -> bool:
+    """Whether a class of this session's has predicted in that lesson."""
+    kept: Kept | None = st.session_state.get(PRESENTED)
+    return kept is not None and kept.of(lesson).predict is not None
+
+
 def _own() -> Kept:
     if STORE not in st.session_state:
         st.session_state[STORE] = _kept()

@@ -33,7 +33,8 @@ def draw(
     mine = progress.here().of(lesson.id)
     shown = teaching.steps()
     asked = st.query_params.get("at", STEPS[0])
-    if presenter.presenting() and asked in shown[1:]:  # reloaded: the class has predicted already
+    # Reloaded, the class has predicted already; and who leaves a presentation stays where it was.
+    if asked in shown[1:] and (presenter.presenting() or progress.presented(lesson.id)):
         prediction.reveal(mine)
     step = _allowed(asked, mine, shown)
     mine.farthest = max(mine.farthest, STEPS.index(step))

@@ -124,11 +124,13 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
             "This trace holds no rounds, so there is nothing to time on another machine. Record it with rounds."
         )
     kind = PROPOSERS.get(str(trace.header.settings.get("proposer", "")))
+    options = trace.header.settings.get("options")
+    front = kind.front(options if isinstance(options, dict) else {}) if kind else None
     widths, rounds, drafting, verifying = [], [], 0.0, 0.0
     for row in trace.rounds:
         width = row.width
         verify = costs.target(width)
-        draft = sum(_draft_pass(trace, row, costs, kind, rows, layers) for rows in _draft_rows(row, kind))
+        draft = sum(_draft_pass(trace, row, costs, kind, rows, layers) for rows in _draft_rows(row, front))
         if row.ahead_passes:  # one token each: overlapped drafting is not recorded level by level
             ahead = row.ahead_passes * _draft_pass(trace, row, costs, kind, 1, layers)
             draft += max(0.0, ahead - verify)
@@ -172,13 +174,16 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
     )
 
 
-def _draft_rows(row: Round, kind: type[Proposer] | None) -> list[int]:
-    """Tokens read by each pass of the draft phase: as noted, or those of a level that have children."""
+def _draft_rows(row: Round, front: int | None) -> list[int]:
+    """Tokens read by each pass of the draft phase: as noted, or one and then `front`, else those of a level that have
+    children."""
     passes, read = row.draft_passes, row.note.get("draft_read")
     if isinstance(read, int) and passes == 1:
         return [read]
-    if (kind and not kind.widens) or not passes:
-        return [1] * passes
+    if not passes:
+        return []
+    if front is not None:
+        return [1] + [front] * (passes - 1)
     nodes = row.nodes
     parents: dict[int, set[int]] = {}
     for parent, depth, verdict in zip(nodes.parent, nodes.depth, nodes.verdict, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -221,9 +221,6 @@ class Proposer(ABC):
     priced_words: ClassVar[str] = (
         "Drafting runs no model and costs nothing here."  # shown by the what-if clock
     )
-    widens: ClassVar[bool] = (
-        True  # whether a draft pass reads as many tokens as were expanded at that depth, or one
-    )
 
     class Options(OptionSet):
         """Has none."""
@@ -231,6 +228,12 @@ class Proposer(ABC):
     def __init__(self, resources: Resources, options: Any) -> None:
         self.resources = resources
         self.options = options
+
+    @classmethod
+    def front(cls, options: Mapping[str, Any]) -> int | None:
+        """How many tokens each draft pass of a round but its first reads, by the options in a record; None where these
+        are the tokens of a level that have children. For the what-if clock."""
+        return None
 
     @classmethod
     def read_options(cls, settings: Settings) -> Any:

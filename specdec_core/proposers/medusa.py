@@ -6,6 +6,7 @@ below the root, without knowing what the earlier heads chose, so their best gues
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,7 +47,6 @@ class Medusa(Proposer):
         "A pass of the Medusa heads is priced by size: the parameters of all heads, and once their rows of the output "
         "matrix, against those that a target pass over one token reads."
     )
-    widens = False
     needs = ("states", "medusa")
     uses = ("nodes",)
 
@@ -80,6 +80,11 @@ class Medusa(Proposer):
         )
 
     options: Options
+
+    @classmethod
+    def front(cls, options: Mapping[str, Any]) -> int:
+        """All guesses are of one pass over one state."""
+        return 1
 
     @classmethod
     def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:

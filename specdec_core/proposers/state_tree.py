@@ -11,6 +11,7 @@ guesses, and the last one goes on with its own states.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,12 @@ class StateTree(Proposer):
             {"method": method, **named, "num_speculative_tokens": cls.read_options(settings).depth},
             ["top_k and nodes: vLLM checks a chain of guesses, no tree."],
         )
+
+    @classmethod
+    def front(cls, options: Mapping[str, Any]) -> int:
+        """All that are followed, of which some are not sent, or have no child that is."""
+        given = options.get("top_k")
+        return given if isinstance(given, int) else int(cls.Options.model_fields["top_k"].default)
 
     @classmethod
     def own_memory(cls, models: Models, settings: Settings, capacity: int) -> list[OwnMemory]:

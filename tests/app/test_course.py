@@ -446,15 +446,17 @@ def place_of(at: Any) -> str:
     return found[1]
 
 
+def param(at: Any, key: str) -> str | None:
+    """What the address says of a key."""
+    value = at.query_params.get(key)
+    return value[-1] if isinstance(value, list) else value
+
+
 def test_n_and_b_lead_through_the_lessons_of_a_lecture() -> None:
     """Catches: N that ends at a lesson's last step, as long as its question is not answered or for good."""
 
     def keys(at: Any) -> dict[str, str]:
         return {button.proto.shortcut: button.key for button in at.button if button.proto.shortcut}
-
-    def param(at: Any, key: str) -> str | None:
-        value = at.query_params.get(key)
-        return value[-1] if isinstance(value, list) else value
 
     at = page(order="race,coin", lesson="race", hide="code", present="1")
     assert "b" not in keys(at)  # nothing comes before it
@@ -476,7 +478,7 @@ def test_n_and_b_lead_through_the_lessons_of_a_lecture() -> None:
 
 def test_a_class_sees_nothing_of_what_its_teacher_answered_before() -> None:
     """Catches: a lesson that was prepared, and opens before the class with the right answer; a teacher's own answers
-    lost, or replaced by the class's; a presentation that a reload takes back to the prediction."""
+    lost, or replaced by the class's; a presentation that a reload or leaving it takes back to the prediction."""
     mine = progress.Kept()
     mine.of("draft-verify").predict = progress.answer(3.0, True)
     mine.of("draft-verify").check = progress.answer("x", True)
@@ -492,6 +494,10 @@ def test_a_class_sees_nothing_of_what_its_teacher_answered_before() -> None:
     reloaded = page(mine, **place, at="check")
     assert not reloaded.radio(key="course-draft-verify-check").disabled
     assert "You predicted" not in sent(reloaded)
+    unprepared = page(progress.Kept(), **place)
+    press(unprepared, "course-reveal")
+    press(unprepared, "leave")
+    assert param(unprepared, "at") == "watch" and not unprepared.button(key="course-to-change").disabled
 
 
 def test_a_new_step_or_list_is_a_new_place_and_a_choice_is_none() -> None:

@@ -143,10 +143,10 @@ def test_files_come_in_as_text_or_are_refused_in_a_sentence(visit: Open, tmp_pat
         timeout=SLOW
     )
     expect(page.get_by_text("hostile.json was imported")).to_be_visible()
-    page.get_by_role("button", name="hostile", exact=True).click()
+    page.get_by_role("button", name=f"“{markup}”", exact=True).click()
     expect(page.locator(".lane")).to_have_count(1, timeout=SLOW)
-    expect(page.locator(".provenance:not(.slowed)")).to_contain_text("imported, recorded elsewhere: <img")
-    expect(page.get_by_text("nothing here was measured on this server")).to_be_visible()
+    expect(page.locator(".provenance:not(.slowed)")).to_contain_text("imported: <img")
+    expect(page.get_by_text("nothing here counts as measured on this server")).to_be_visible()
     assert page.locator("img[src=x]").count() == 0
 
 

@@ -135,7 +135,7 @@ def test_without_a_terminal_each_stage_is_a_line(
     monkeypatch.setattr(cli_fit, "EVERY_S", 0.0)
     again = command(*RUN, "--minutes", "0.2").stderr.splitlines()
     assert re.fullmatch(
-        r"continued: \d+ runs were measured before, in 0\.1 minutes \(0\.1 min left\)", again[1]
+        r"continued: \d+ runs were measured before, in 0\.[01] minutes \(0\.[12] min left\)", again[1]
     )
     assert len(again) > 2 * len(lines)
 

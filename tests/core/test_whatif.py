@@ -113,12 +113,11 @@ def test_heads_cost_their_share_of_a_target_pass() -> None:
         trace, header=replace(trace.header, target=target, heads=[ModelInfo("medusa heads", 3_000)])
     )
     assert replay(trace, HERE).draft_s == pytest.approx(share * 0.004)
-    eagle = replace(
-        trace,
-        header=replace(trace.header, settings={**trace.header.settings, "proposer": "eagle"}),
-        rounds=[a_round([-1, -1, -1, 0, 1, 2], 2, 2)],
-    )
-    assert replay(eagle, HERE).draft_s == pytest.approx(share * (0.004 + 0.005))  # one token, then three
+    settings = {**trace.header.settings, "proposer": "eagle", "options": {"top_k": 3}}
+    eagle = replace(trace, header=replace(trace.header, settings=settings))
+    for parents in ([-1, -1, -1, 0, 1, 2], [-1, 0]):  # one token, then the three it follows, sent or not
+        found = replay(replace(eagle, rounds=[a_round(parents, 2, 2)]), HERE)
+        assert found.draft_s == pytest.approx(share * (0.004 + 0.005))
 
 
 @pytest.mark.parametrize(("rows", "output"), [(None, 0.2), (0, 0.0), (10, 0.05), (40, 0.2)])
