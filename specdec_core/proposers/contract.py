@@ -218,9 +218,7 @@ class Proposer(ABC):
     own_tokens: ClassVar[bool] = False
 
     priced: ClassVar[Priced] = "nothing"
-    priced_words: ClassVar[str] = (
-        "Drafting runs no model and costs nothing here."  # shown by the what-if clock
-    )
+    priced_words: ClassVar[str] = "Drafting runs no model and costs nothing here."  # for the what-if clock
 
     class Options(OptionSet):
         """Has none."""
@@ -231,8 +229,7 @@ class Proposer(ABC):
 
     @classmethod
     def front(cls, options: Mapping[str, Any]) -> int | None:
-        """How many tokens each draft pass of a round but its first reads, by the options in a record; None where these
-        are the tokens of a level that have children. For the what-if clock."""
+        """How many tokens draft passes after a round's first read, by a record's options; None: those with children."""
         return None
 
     @classmethod

@@ -118,7 +118,7 @@ def compare_states(page: Page, url: str) -> Iterator[str]:
         ("Table", ".sd-table"),
         ("Charts", ".js-plotly-plot >> nth=6"),
         ("Prompts", ".st-key-sweep_start"),
-        ("What if", ".sd-rows"),
+        ("What if", ".sd-rows:visible"),
         ("Take along", "[data-testid=stCode] >> nth=0"),
     ):
         page.get_by_role("tab", name=name, exact=True).click()
