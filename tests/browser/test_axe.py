@@ -130,7 +130,7 @@ def compare_states(page: Page, url: str) -> Iterator[str]:
         if name == "Prompts":
             yield "a sweep's form"
             page.get_by_role("button", name="Start the sweep").click()
-            page.get_by_text(re.compile("All .* measured")).wait_for()
+            page.get_by_text(re.compile("All .* measured")).wait_for(timeout=2 * SLOW)
             page.get_by_text("As a table, with intervals").click()
             page.get_by_role("region", name="The sweep's figures").wait_for()
         yield name
