@@ -143,13 +143,14 @@ def _lookup(cell: Cell) -> tuple[float, float]:
 
 
 def _eagle3(cell: Cell) -> tuple[float, float]:
-    """Bounds on the arithmetic of a full tree: each level of the head reads one token, or the first what was committed
-    and the others all that are followed."""
+    """Bounds on the arithmetic of a full tree: the head's first pass reads one token, or all that were committed, and
+    that of each further level all that are followed."""
     options = Eagle3.Options()
     header = trace(EAGLE3).header
     head = sum(part.parameters for part in header.heads) / header.target.parameters
-    fewest, most = options.depth, cell.tau + (options.depth - 1) * options.top_k
-    return (1 + options.nodes + head * fewest) / cell.tau, (1 + options.nodes + head * most) / cell.tau
+    followed = (options.depth - 1) * Eagle3.front(options.model_dump())
+    least, most = ((1 + options.nodes + head * (first + followed)) / cell.tau for first in (1, cell.tau))
+    return least, most
 
 
 @lru_cache(maxsize=16)
