@@ -154,7 +154,7 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     anna.locator("#answer").wait_for()
     said(ben, "noch einmal ab")
     expect(ben.locator("#picture > *")).not_to_have_count(0)  # it was there in the discussion, and stays
-    anna.keyboard.press("2")
+    anna.keyboard.press("b")
     anna.keyboard.press("Enter")
     said(anna, "First you said:")
     press(host, "close", "reveal")

@@ -2,7 +2,7 @@
 
 import { announce, Clock, code, data, el, follow, here, inItself, line, number, pairs, post, root, say } from "./room.js";
 import { any, download, parsed, plain, results } from "./answers.js";
-import { letter, lettered } from "./bars.js";
+import { LETTERS, letter, lettered } from "./bars.js";
 import * as component from "./component.js";
 import { own as ownRun } from "./own.js";
 import * as pointer from "./pointer.js";
@@ -192,7 +192,7 @@ function form() {
       several && el("p", { class: "small" }, say("several")),
       numeric ? el("label", {}, say("number", view.scale), field) : null, ...options),
     el("p", { class: "wrong", role: "alert" }, problem), button,
-    !numeric && el("p", { class: "small keys" }, say("keys", { count: options.length })));
+    !numeric && el("p", { class: "small keys" }, say("keys", { count: options.length, last: LETTERS[options.length - 1] })));
 }
 
 /** @param {Event} event */
@@ -288,7 +288,8 @@ const PARTS = {
 document.addEventListener("keydown", (event) => {
   const where = /** @type {any} */ (event.target);
   if (event.ctrlKey || event.metaKey || event.altKey || (where.matches?.("input") && !["radio", "checkbox"].includes(where.type))) return;
-  const option = /^[1-9]$/.test(event.key) && document.getElementById(`option-${Number(event.key) - 1}`);
+  const at = /^[1-9]$/.test(event.key) ? Number(event.key) - 1 : /^[a-l]$/i.test(event.key) ? LETTERS.indexOf(event.key.toUpperCase()) : -1;
+  const option = document.getElementById(`option-${at}`);
   if (option) {
     option.focus();
     option.click();
