@@ -74,8 +74,8 @@ def table(
     rows = [
         Row("speedup", "Measured speedup", "over plain decoding", "Plain decoding's time per token divided by the "
             "lane's, in the same run, without prefill and recording. More than τ is timing noise. The Race tab's 95% "
-            "interval, shown where no winner is clear, is from the scatter of the rounds within this one run. Only repeats "
-            "show how runs differ; after them this is the mean of theirs (geometric), each over plain in its turn.",
+            "interval, shown where no winner is clear, is from the scatter of the rounds within this one run. Only "
+            "repeats show how runs differ: then this is the geometric mean of theirs, each over plain in its turn.",
             [_speedup(plain, trace, lane, number, repeats, found)
              for number, trace, lane, found in zip(numbers, traces, lanes, loops, strict=True)]),
         Row("tokens_per_second", "Tokens per second", "without the prefill", "Committed tokens divided by decoding "
