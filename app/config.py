@@ -153,7 +153,9 @@ def _known(environment: Mapping[str, str]) -> None:
         setting = name.removeprefix("SPECDEC_")
         if setting != name and setting not in SETTINGS:
             near = difflib.get_close_matches(setting, SETTINGS, n=1)
-            raise ValueError(f"{name} is no setting{f'; did you mean SPECDEC_{near[0]}?' if near else '.'}")
+            raise ValueError(
+                f"{name} is not a setting{f'; did you mean SPECDEC_{near[0]}?' if near else '.'}"
+            )
     if (loads := environment.get("SPECDEC_IGNORE_MEMORY", "").strip()) not in ("", "0", "1"):
         raise ValueError(f"SPECDEC_IGNORE_MEMORY has to be 1 or empty, got {loads[:80]!r}.")
     _cache(environment.get("SPECDEC_CACHE", "").strip())

@@ -98,7 +98,7 @@ def speedup_surface(
         TITLE,
         f"marker: the run's α and γ, {provenance} · colours and lines: the formula's speedup, modelled from this "
         "run's times as if every guess had the same chance α; blue is faster than plain decoding, orange slower; each "
-        "line joins places of one speedup, and at 1.0 nothing is won",
+        "line joins points of equal speedup, and at 1.0 nothing is gained",
         "Map of the modelled speedup over acceptance rate and draft length, with the measured runs' places. "
         + " ".join(sentences),
     )

@@ -63,7 +63,7 @@ def length_words(name: str, tree: bool) -> str:
     """What a length policy does, as Markdown."""
     if tree and name == USUAL.length_policy:
         return (
-            "This proposer guesses a tree, whose size is one of its own settings. The other choices grow it less deep "
+            "This proposer guesses a tree, whose size is one of its own settings. The other choices make it shallower "
             "or leave out guesses that are unlikely to pay, where the proposer allows it."
         )
     return plain(LENGTH_POLICIES[name].summary)

@@ -187,8 +187,8 @@ def draw() -> None:
             key=State.draft.key,
             bind="query-params",
             placeholder="distilbert/distilgpt2",
-            help="A smaller model, best with the same tokenizer: one with another drafts by text or by shared "
-            "tokens. Leave it empty to use none. " + words,
+            help="A smaller model, best with the same tokenizer: one with another tokenizer drafts by text or by "
+            "shared tokens. Leave it empty to use none. " + words,
         )
     device, dtype = st.columns(2)
     device.selectbox(

@@ -74,12 +74,12 @@ def table(
     rows = [
         Row("speedup", "Measured speedup", "over plain decoding", "Plain decoding's time per token divided by the "
             "lane's, in the same run, without prefill and recording. More than τ is timing noise. The Race tab's 95% "
-            "interval, shown where no winner is clear, is from the scatter of the rounds within this one run; how far "
-            "runs differ, only repeats show: then this is their geometric mean, each turn against its plain decoding.",
+            "interval, shown where no winner is clear, is from the scatter of the rounds within this one run. Only "
+            "repeats show how runs differ: then this is the geometric mean of theirs, each over plain in its turn.",
             [_speedup(plain, trace, lane, number, repeats, found)
              for number, trace, lane, found in zip(numbers, traces, lanes, loops, strict=True)]),
         Row("tokens_per_second", "Tokens per second", "without the prefill", "Committed tokens divided by decoding "
-            "time. After repeats all times in this table are theirs; counts are the same in each, as the seed is.",
+            "time. After repeats, all times in this table come from them; counts are the same in each, as the seed is.",
             [_figure(time.tokens_per_second, "{:.1f}", time.source) for time in times]),
         Row("acceptance_rate", "Acceptance rate α", "accepted of judged guesses", "Accepted guesses divided by judged "
             "guesses; those never reached do not count. Its 95% interval (Wilson) takes guesses as independent. "
@@ -91,8 +91,8 @@ def table(
              for trace, found in zip(traces, loops, strict=True)]),
         Row("repeated", "Repeated text", "loops are easy to guess", "The share of the lane's tokens in sequences of "
             f"{RUN} that its text had before, word for word, and has more often than the prompt. A loop flatters every "
-            f"proposer; from {LOOP:.0%} on the text counts as one. “τ before that” is of the rounds before the first "
-            "repeated token.", [_repeated(found) for found in loops]),
+            f"proposer; with {LOOP:.0%} or more the text counts as one. “τ before that” is of the rounds before the "
+            "first repeated token.", [_repeated(found) for found in loops]),
         Row("target_passes", "Target passes", "without the prefill", "How often the target model ran after the "
             "prefill. Plain decoding needs one pass for every token.", [_passes(trace) for trace in traces]),
         Row("proposed", "Guesses", "proposed in all rounds", "Guesses in all rounds. Those that were pruned, or "
@@ -104,14 +104,14 @@ def table(
             [_seconds(time, "draft_s") for time in times]),
         Row("verify_s", "Checking", "time in target passes", "Seconds of the target's passes.",
             [_seconds(time, "verify_s") for time in times]),
-        Row("other_s", "Other work", "time outside the models", "Seconds of judging and committing; of plain decoding "
-            "also those before its passes, in which others draft.", [_seconds(time, "other_s") for time in times]),
+        Row("other_s", "Other work", "time outside the models", "Seconds of judging and committing; for plain decoding "
+            "also the time before its passes, when other lanes draft.", [_seconds(time, "other_s") for time in times]),
         Row("memory", "Memory", "weights, KV cache, logits", "Bytes of weights, keys and values, and logits; the "
             "ledger below lists them all.", [_memory(lines) for lines in ledgers or [None] * len(traces)],
             "computed from the models' shapes"),
         Row("text", "Output", "the target's own, or not", "Whether the rule keeps the target's distribution and, "
             "if not, how many tokens were kept that are not the target's, and how many were rejected that a lossless "
-            "rule keeps.", [Cell("the target's own", "lossless"), *(_text(plain, trace) for trace in traces[1:])],
+            "rule would keep.", [Cell("the target's own", "lossless"), *(_text(plain, trace) for trace in traces[1:])],
             "proved or measured"),
     ]  # fmt: skip
     return rows

@@ -213,7 +213,7 @@ class Database:
         if self.shared:
             return LibraryError(f"{self._asked}, but it cannot be used: {_reason(str(error))}.")
         if "not a database" in str(error):
-            return LibraryError(f"{self._asked}, but that file is no SQLite database; name another.")
+            return LibraryError(f"{self._asked}, but that file is not an SQLite database; name another.")
         if "malformed" in str(error):
             return LibraryError(
                 f"{self._asked}, but that file is damaged ({error}). It was not changed: put a backup in its place, or "

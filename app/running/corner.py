@@ -58,7 +58,7 @@ def _glossary(page: str) -> None:
     if found:
         st.html(words(found))
     else:
-        st.caption(f"Nothing has “{plain((wanted or '')[:60])}”.")
+        st.caption(f"No entry contains “{plain((wanted or '')[:60])}”.")
 
 
 def words(found: Mapping[str, str]) -> str:

@@ -196,7 +196,7 @@ async def vote(request: Request) -> Response:
     else:
         found = await asyncio.to_thread(judged, now, body.get("given"))
     if found is None:
-        raise Stop(400, "This is no answer to the question.")
+        raise Stop(400, "This is not an answer to the question.")
     counts = now.votes_on(time.time())
     if counts is None:
         raise Stop(409, "This question is closed; your answer came too late.")

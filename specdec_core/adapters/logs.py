@@ -70,7 +70,7 @@ def later(now: Acceptance, before: Acceptance) -> Acceptance:
         )
     rounds, drafted, accepted, *at = found
     return counted(
-        now.engine, "/metrics, the difference of two looks", rounds=rounds, drafted=drafted, accepted=accepted,
+        now.engine, "/metrics, the difference between two snapshots", rounds=rounds, drafted=drafted, accepted=accepted,
         at=[count or 0 for count in at], remarks=now.remarks,
     )  # fmt: skip
 

@@ -265,10 +265,12 @@ def profile(
     shape: Annotated[str | None, typer.Option(help=f"Random weights of this size instead: {SIZES}.")] = None,
     draft_shape: Annotated[str | None, typer.Option(help="Random weights of this size as the draft.")] = None,
     context: Annotated[
-        list[int] | None, typer.Option(help="Tokens in the KV cache; may be given again. 128 and 512.")
+        list[int] | None,
+        typer.Option(help="Tokens in the KV cache; can be repeated. By default 128 and 512."),
     ] = None,
     width: Annotated[
-        list[int] | None, typer.Option(help="Tokens in a target pass; may be given again. 1 to 65.")
+        list[int] | None,
+        typer.Option(help="Tokens in a target pass; can be repeated. By default from 1 to 65."),
     ] = None,
     measurements: Annotated[
         int,

@@ -18,7 +18,7 @@ def memory(
     model: Annotated[str, typer.Argument(help="The target: a catalogue name, a hub id or a folder.")],
     draft: Annotated[
         str | None,
-        typer.Option("--draft", "-d", help="The draft; a catalogue entry's own is counted without it."),
+        typer.Option("--draft", "-d", help="The draft; by default the catalogue's own for this target."),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",

@@ -47,13 +47,13 @@ def _option(group: str, *names: str, help: str) -> Any:
 LANE = ("draft_length", "rule", "length_policy", "overlap", "memory_budget_mb")
 """The settings that a lane of a race or a sweep may have of its own."""
 LANE_HELP = (
-    "A lane, as name or name,key=value,key=value; may be given again. Keys are the proposer's options, "
+    "A lane, as name or name,key=value,key=value; can be repeated. Keys are the proposer's options, "
     f"{', '.join(LANE)}, r.NAME for the rule's and l.NAME for the length policy's options."
 )
 DRAFTS = ("larger_draft", "parallel_draft", "foreign_draft")
 MODELS, GUESSING, JUDGING, TEXT = "Models", "Guessing", "Judging", "Text"
 OPEN = "If left out: as the model's generation config sets it."
-PAIRS = "as name=value; may be given again, and the command 'proposers' lists them."
+PAIRS = "as name=value; can be repeated, and the command 'proposers' lists them."
 
 
 @contextmanager
@@ -101,7 +101,7 @@ class Shared:
     device: Annotated[str, _option(MODELS, help="auto, cpu, cuda or mps.")] = "auto"
     dtype: Annotated[str, _option(MODELS, help="auto, float32, bfloat16 or float16.")] = "auto"
     option: Annotated[
-        list[str] | None, _option(GUESSING, "--option", "-o", help=f"Of the proposer, {PAIRS}")
+        list[str] | None, _option(GUESSING, "--option", "-o", help=f"An option of the proposer, {PAIRS}")
     ] = None
     draft_length: Annotated[
         int, _option(GUESSING, "--draft-length", "-g", help="γ, how many tokens are proposed per round.")
@@ -109,9 +109,9 @@ class Shared:
     length_policy: Annotated[
         str, _option(GUESSING, help=f"How far to guess: {names_of(LENGTH_POLICIES)}.")
     ] = "fixed"
-    length_option: Annotated[list[str] | None, _option(GUESSING, help=f"Of the length policy, {PAIRS}")] = (
-        None
-    )
+    length_option: Annotated[
+        list[str] | None, _option(GUESSING, help=f"An option of the length policy, {PAIRS}")
+    ] = None
     overlap: Annotated[
         bool, _option(GUESSING, "--overlap", help="Draft the next round while the target checks this one.")
     ] = False
@@ -121,14 +121,14 @@ class Shared:
     rule: Annotated[str, _option(JUDGING, "--rule", "-r", help=f"{names_of(RULES)}.")] = (
         "speculative-sampling"
     )
-    rule_option: Annotated[list[str] | None, _option(JUDGING, help=f"Of the rule, {PAIRS}")] = None
+    rule_option: Annotated[list[str] | None, _option(JUDGING, help=f"An option of the rule, {PAIRS}")] = None
     max_new_tokens: Annotated[
         int, _option(TEXT, "--max-new-tokens", "-n", help="How many tokens to write at most.")
     ] = 128
     temperature: Annotated[float, _option(TEXT, "--temperature", "-t", help="0 is greedy.")] = 0.0
     top_k: Annotated[int, _option(TEXT, help="Keep the k most likely tokens; 0 keeps all.")] = 0
     top_p: Annotated[
-        float, _option(TEXT, help="Keep the most likely tokens up to this mass; 1 keeps all.")
+        float, _option(TEXT, help="Keep the most likely tokens that make up this probability; 1 keeps all.")
     ] = 1.0
     min_p: Annotated[
         float | None,
@@ -155,7 +155,7 @@ class Shared:
     ] = None
     system: Annotated[str, _option(TEXT, help="The system line in place of the chat template's own.")] = ""
     stop: Annotated[
-        list[str] | None, _option(TEXT, help="Stop once this text is written; may be given again.")
+        list[str] | None, _option(TEXT, help="Stop once this text is written; can be repeated.")
     ] = None
 
     @_flags()

@@ -96,7 +96,7 @@ def _no_use(options: dict[str, object]) -> None:
     if given:
         raise SpecdecError(
             f"{' and '.join(given)} can be given for what a server reported only; this file is a trace, which is "
-            "read as it stands. Leave the option out, or change the file."
+            "read as it is. Leave the option out, or change the file."
         )
 
 

@@ -49,7 +49,7 @@ def sweep(
     families: Annotated[
         str | None,
         typer.Option(
-            help="Shipped prompts, as names joined by commas; where nothing is named, all that are for such models."
+            help="Families of shipped prompts, separated by commas; by default all that suit these models."
         ),
     ] = None,
     prompts: Annotated[
@@ -59,7 +59,7 @@ def sweep(
         ),
     ] = None,
     per_family: Annotated[
-        int | None, typer.Option(min=1, help="At most this many shipped prompts each.")
+        int | None, typer.Option(min=1, help="At most this many shipped prompts of each family.")
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, max=20, help="How many times each cell is timed.")] = 3,
     store: Annotated[

@@ -149,7 +149,7 @@ class State:
     def _same(self, found: Any, header: dict[str, Any]) -> None:
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             raise SpecdecError(
-                f"'{self.path}' is no file of a fit, and is left as it is. Choose another folder, or delete the file "
+                f"'{self.path}' is not a fit's file, and was not changed. Choose another folder, or delete the file "
                 "to begin again."
             )
         for name, value in header.items():

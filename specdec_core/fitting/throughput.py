@@ -41,7 +41,7 @@ def check_requests(requests: int) -> None:
         SettingsError: if there is no such number of requests.
     """
     if not 1 <= requests <= MAX_REQUESTS:
-        raise SettingsError(f"A fit reckons with 1 to {MAX_REQUESTS} requests at a time, got {requests}.")
+        raise SettingsError(f"A fit is for 1 to {MAX_REQUESTS} requests at a time, got {requests}.")
 
 
 class Price:

@@ -26,7 +26,8 @@ class Confidence(LengthPolicy):
     summary = (
         "Drafts up to γ tokens and stops after one, or after a level of a tree, to which the draft gave less than a "
         "threshold. "
-        "It is slower when the draft is confident and wrong, or unsure and right, and each check waits for the device."
+        "It is slower when the draft is confident and wrong, or unsure and right; on a GPU, reading its confidence "
+        "also costs a wait after each of its passes."
     )
     can_stop = True
     sets = ("more", "deeper")

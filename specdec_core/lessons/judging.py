@@ -34,6 +34,6 @@ def keep_or_replace(
 
 
 def chance_to_keep(p: float, q: float, weight: float = 1.0) -> float:
-    """How often a guess stays to which the target gives p and the draft q."""
+    """How often a guess stays that has probability p for the target and q for the draft."""
     mixture = weight * p + (1.0 - weight) * q
     return min(1.0, mixture / q)

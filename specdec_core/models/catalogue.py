@@ -89,7 +89,7 @@ _ENTRIES = (
     ),
     Entry(
         "gpt2-large", "GPT-2 large and DistilGPT-2", "openai-community/gpt2-large", "distilbert/distilgpt2", 774, 82,
-        "The same draft with a target nine times as large.",
+        "The same draft with a target nine times its size.",
     ),
     Entry(
         "qwen3-1.7b", "Qwen3 1.7B and 0.6B", "Qwen/Qwen3-1.7B", "Qwen/Qwen3-0.6B", 1721, 596,
@@ -101,7 +101,7 @@ _ENTRIES = (
     ),
     Entry(
         "smollm2-1.7b", "SmolLM2 1.7B and 135M", "HuggingFaceTB/SmolLM2-1.7B-Instruct", CHAT, 1711, 134.5,
-        "A draft of a twelfth of the target.",
+        "A draft a thirteenth of its target's size.",
     ),
     Entry(
         "smollm2-360m", "SmolLM2 360M and 135M", "HuggingFaceTB/SmolLM2-360M-Instruct", CHAT, 362, 134.5,
@@ -113,7 +113,7 @@ _ENTRIES = (
     ),
     Entry(
         "pythia-1.4b", "Pythia 1.4B and 70M", "EleutherAI/pythia-1.4b", "EleutherAI/pythia-70m", 1415, 70,
-        "GPT-NeoX layout; the draft's output matrix is padded to another width.",
+        "GPT-NeoX layout; a draft a twentieth of its target's size.",
     ),
     Entry(
         "t5-base", "T5 base and small", "google-t5/t5-base", "google-t5/t5-small", 223, 60,

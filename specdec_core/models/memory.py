@@ -117,7 +117,7 @@ def said(needs: Sequence[Need], device: torch.device) -> tuple[str, bool]:
         f"parameters, and {device.type} has {_size(free)} free."
     )
     if needed > free and os.environ.get(IGNORE, "") in ("", "0"):
-        advice = f"Choose a smaller model or a 16-bit dtype; {IGNORE}=1 tries it nevertheless."
+        advice = f"Choose a smaller model or a 16-bit dtype; {IGNORE}=1 tries it anyway."
         return f"{sentence} {advice}", False
     return sentence, True
 

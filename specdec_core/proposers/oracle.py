@@ -32,8 +32,9 @@ class Oracle(Proposer):
     title = "Oracle"
     summary = (
         "Proposes what the target itself would write; its time is not counted. It shows about the most that a draft "
-        "of γ tokens can gain and saves no time, because it runs the target first. Above temperature 0 it is rejected "
-        "like any draft where its most likely guess is not the token drawn, or the rule ignores its probabilities."
+        "of γ tokens can gain and saves no time, because it runs the target first. Above temperature 0 its "
+        "guesses are rejected too where it takes the most likely token and another is drawn, or where the rule ignores "
+        "its probabilities."
     )
     priced_words = "Drafting is off the clock, as in the record: a bound, not a speedup."
     off_the_clock = True

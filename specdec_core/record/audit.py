@@ -53,7 +53,7 @@ def _round(row: Round, judging: Judging) -> Iterator[str]:
             yield f"{where}: node {node} was judged although its parent was not accepted."
     seen = [verdict not in UNSEEN for verdict in nodes.verdict]
     if seen != sorted(seen, reverse=True):
-        yield f"{where}: a node that was never sent to the target stands before one that was."
+        yield f"{where}: a node that was never sent to the target comes before one that was."
     path = [nodes.token[node] for node in accepted]
     if [nodes.depth[node] for node in accepted] != list(range(1, len(accepted) + 1)):
         yield f"{where}: the accepted nodes are not one path."
@@ -193,7 +193,7 @@ def _end(trace: Trace) -> Iterator[str]:
         yield f"The text ended by '{end}' after {len(ids)} tokens; max_new_tokens is {most}."
     if end == "eos" and ids and ids[-1] in ids[:-1]:
         yield (
-            f"The text ended by 'eos' with token {ids[-1]}, which stands earlier in it too and did not end it there."
+            f"The text ended by 'eos' with token {ids[-1]}, which also occurs earlier and did not end it there."
         )
     found = [isinstance(stop, str) and stop in trace.output.text for stop in stops]
     if end == "stop" and found and not any(found):

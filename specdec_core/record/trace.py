@@ -74,7 +74,7 @@ class Trace:
         weight, for drawn siblings after the first, with 'kseq' for any); and `end` fits the number of tokens and the
         stop strings.
 
-        It does not say that the probabilities are the models', that coins and tokens were drawn as the seed tells,
+        It does not say that the probabilities are the models', that coins and tokens were drawn as the seed says,
         or that the last token is an end-of-sequence token: none of that is in a record. Nor is what was left out
         checked, such as the statistics' sums in a record without rounds.
         """

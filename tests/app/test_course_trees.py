@@ -82,7 +82,7 @@ def test_the_answer_is_not_in_the_page_before_the_prediction(lesson: Lesson) -> 
     """The still tree brings no mask, no sentence about what is seen, no figure of a node."""
     at = page(lesson="trees")
     said = sent(at)
-    assert "Node 5" not in said and "cells of the tree:" not in said
+    assert "Node 5" not in said and "tokens of the tree:" not in said
     shown = tree_builder.still(TREE, WORDS)
     assert shown["mask"] is None and shown["positions"] is None and shown["worth"] == []
     assert {(node["sentence"], node["chance"]) for node in shown["nodes"]} == {("", "")}
@@ -143,7 +143,7 @@ def test_the_scene_s_mask_is_the_relation_of_ancestors() -> None:
     last = shown["nodes"][order.index((1, 0))]
     assert (
         last["chance"] == f"{0.2 * 0.4:.0%}"
-        and "3 cells" in last["sentence"]
+        and "3 tokens" in last["sentence"]
         and "node 2" in last["sentence"]
     )
     json.dumps(shown)  # it goes to the browser

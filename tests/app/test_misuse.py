@@ -301,8 +301,8 @@ def test_a_folder_for_converted_models_is_made_when_it_is_needed(tmp_path: Path)
 @pytest.mark.parametrize(
     ("variable", "value", "words"),
     [
-        ("SPECDEC_ALLOWED_HOST", "lab.example", "is no setting; did you mean SPECDEC_ALLOWED_HOSTS[?]"),
-        ("SPECDEC_XYZ", "1", "is no setting[.]"),
+        ("SPECDEC_ALLOWED_HOST", "lab.example", "is not a setting; did you mean SPECDEC_ALLOWED_HOSTS[?]"),
+        ("SPECDEC_XYZ", "1", "is not a setting[.]"),
         ("SPECDEC_LOG", "xml", "has to be json or empty, got 'xml'"),
         ("SPECDEC_LIBRARY_MB", "9", "has to be a whole number from 10 to 99999999"),
         ("SPECDEC_LIBRARY_MB", "many", "has to be a whole number from 10 to 99999999"),

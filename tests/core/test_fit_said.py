@@ -85,7 +85,7 @@ RUN = ("--prompts", "mine.txt", "--out", "out", "--minutes", "0.1", "-n", "8", "
             "--requests 4",
             "--requests counts for throughput only: add --wish throughput, or leave --requests out.",
         ),
-        ("--wish throughput --requests 999", "A fit reckons with 1 to 256 requests at a time, got 999."),
+        ("--wish throughput --requests 999", "A fit is for 1 to 256 requests at a time, got 999."),
     ],
 )
 def test_bad_values_are_refused_before_the_models_are_loaded(

@@ -76,7 +76,7 @@ def test_memory_is_told_and_refused_before_weights_are_read(
     edit(folder, quantization_config=None)
     monkeypatch.setattr(memory, "available_bytes", lambda device: int(1.5 * one.bytes))
     said: list[str] = []
-    with pytest.raises(sd.ModelError, match=r"SPECDEC_IGNORE_MEMORY=1 tries it nevertheless"):
+    with pytest.raises(sd.ModelError, match=r"SPECDEC_IGNORE_MEMORY=1 tries it anyway"):
         sd.load_models(folder, folder, device="cpu", say=said.append)
     monkeypatch.setenv("SPECDEC_IGNORE_MEMORY", "1")
     with pytest.raises(sd.ModelError, match="not safetensors"):  # it is tried

@@ -76,7 +76,7 @@ export const Q = {
   sent: (/** @type {string} */ words) => `Your guess: ${words.replace(/ /g, "␣")}`,
 };
 
-const OPENS = "in a chain, at the most guesses kept before a rejection; otherwise at the most tokens from one pass; of equals preferably at one with a rejection, with words, and with enough text for a speedup";
+const OPENS = "for a chain, the round with the most guesses kept before a rejection; otherwise the round with the most tokens; of equals preferably one with a rejection, with words, and with enough text for a speedup";
 
 export const T = {
   player: "Player: speculative decoding, round by round. Press ? for its keys.",

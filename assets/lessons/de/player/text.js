@@ -85,15 +85,15 @@ export const VERDICT = {
 
 export const LEGEND = [
   ["accepted", "angenommen: vorgeschlagen und behalten"],
-  ["rejected", "abgelehnt: vorgeschlagen und verworfen; unter dem Token, das seinen Platz einnahm"],
+  ["rejected", "abgelehnt: vorgeschlagen und nicht behalten; unter dem Token, das seinen Platz einnahm"],
   ["waiting", "offen: noch nicht beurteilt"],
   ["unreached", "nicht erreicht: nach einer Ablehnung, oder ein anderer Vorschlag wurde stattdessen angenommen"],
   ["corrected", "korrigiert: vom Zielmodell anstelle eines abgelehnten Vorschlags geschrieben"],
   ["bonus", "Bonus: vom Zielmodell nach dem letzten Vorschlag eines angenommenen Pfads hinzugefügt"],
   ["pruned", "gestutzt: vorgeschlagen, aber sein ganzer Pfad war weniger wahrscheinlich als die geprüften"],
-  ["discarded", "verfallen: vorausgearbeitet für einen Fall, der nicht eintrat"],
+  ["discarded", "verworfen: vorausgearbeitet für einen Fall, der nicht eintrat"],
   ["cut", "weggelassen: Der Text endete davor"],
-  ["parted", "weicht ab: Von hier an ist der Text ein anderer als bei einfacher Dekodierung"],
+  ["parted", "weicht ab: Von hier an ist der Text ein anderer als beim gewöhnlichen Decoding"],
   ["again", "wiederholt: Wort für Wort, was schon im Text stand, und daher leicht zu raten"],
 ];
 
@@ -106,6 +106,8 @@ export const Q = {
   noSpace: "Ihre Wörter setzen das letzte Wort fort. Drücken, um ein Leerzeichen davorzusetzen.",
   sent: (words) => `Ihr Vorschlag: ${words.replace(/ /g, "␣")}`,
 };
+
+const OPENS = "bei Ketten bei der Runde mit den meisten behaltenen Vorschlägen vor einer Ablehnung, sonst bei der mit den meisten Tokens; unter gleichen möglichst bei einer mit Ablehnung, mit Wörtern und mit genug Text für einen Speedup";
 
 export const T = {
   player: "Player: spekulatives Decoding, Runde für Runde. Mit ? erscheinen die Tasten.",
@@ -131,7 +133,7 @@ export const T = {
   times: (value) => `${fixed(value, value < 9.995 ? 2 : 1)}×`,
   faster: (value, label, firm) =>
     value > 1.005 ? `so schnell wie ${label}${firm ? "" : ": nicht eindeutig schneller"}` : value < 0.995 ? `so schnell wie ${label}: ${firm ? "" : "nicht eindeutig "}langsamer` : `gleich schnell wie ${label}`,
-  tooFast: (words, most) => `${words}, mehr als ${fixed(most, 2)} Tokens pro Durchlauf zulassen: Zeitrauschen`,
+  tooFast: (words, most) => `${words}, mehr, als ${fixed(most, 2)} Tokens je Durchlauf zulassen: Zeitrauschen`,
   against: (label) => ` gegenüber ${label}`,
   bound: (words) => `${words}; eine Schranke, denn das Raten läuft hier außerhalb der Uhr`,
   notyet: (least) => `erscheint nach ${count(least, "Token", "Tokens")} je Spur`,
@@ -147,7 +149,7 @@ export const T = {
   lossy: (titles) => ` Die ${titles.length > 1 ? "Regeln" : "Regel"} ${titles.map((title) => `„${title}“`).join(", ")} ${titles.length > 1 ? "ändern" : "ändert"} die Verteilung des Zielmodells: Unter ${titles.length > 1 ? "ihnen" : "ihr"} ist der Text nicht mehr der, den das Zielmodell allein schriebe.`,
 
   heldUpRun: (labels) => `${labels.length > 1 ? `${labels.length} Spuren` : labels[0].length > 16 ? "eine Spur" : labels[0]} aufgehalten`,
-  heldUpRunMeans: "Aufgehaltene Durchläufe des Zielmodells nahmen ein Zwanzigstel der Zeit einer Spur oder mehr: In der Zeitleiste sind sie gestreift, und die Geschwindigkeiten enthalten sie.",
+  heldUpRunMeans: "Aufgehaltene Durchläufe des Zielmodells nahmen ein Zwanzigstel der Zeit einer Spur oder mehr: In der Zeitleiste sind sie schraffiert, und die Geschwindigkeiten enthalten sie.",
   provenance: { measured: "gemessen", recorded: "aufgezeichnet" },
 
   slider: "Runde",
@@ -155,9 +157,9 @@ export const T = {
   atPrompt: "Der Prompt, vor Runde 1",
   opened: ({ kept, tokens }) => {
     const seen = kept === null ? count(tokens, "Token", "Tokens") : kept ? `${kept} übernommen, dann eine Ablehnung` : "eine Ablehnung";
-    return `Eine sehenswerte Runde: ${seen}. Ende oder der letzte Knopf zeigt alles.`;
+    return `Eine aufschlussreiche Runde: ${seen}. Das Ende zeigt alles.`;
   },
-  openedWhy: "Zum Anfang aus diesem Lauf gewählt: bei Ketten die meisten übernommenen Vorschläge vor einer Ablehnung, sonst die meisten Tokens aus einem Durchlauf.",
+  openedWhy: `Wo eine Wiedergabe beginnt: ${OPENS}.`,
   sameText: "gleicher Text",
   sameTextMeans: "Alle Spuren haben dieselben Tokens geschrieben.",
   inAll: (doubt) => `insgesamt${doubt && (doubt === "noise" ? ": Rauschen" : ": unklar")}`,
@@ -184,24 +186,24 @@ export const T = {
   keysTitle: "Tasten",
   wordsTitle: "Größen",
   words: [
-    ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist; bei Temperatur 0 so, wie das Modell selbst es angibt (nach einem Abzug für Wiederholungen), sonst nach Temperatur, Strafen und Grenzen"],
-    ["q", "wie wahrscheinlich es für den Draft war, als er es riet; ebenso, wo er den Vorschlag zog, sonst bei Temperatur 1 (nach einem Abzug für Wiederholungen)"],
-    ["eigenes q", "neben p, von einem festen Vorschlag über Temperatur 0: wie wahrscheinlich er für den Draft selbst war, bei Temperatur 1 und vor allen Grenzen; die Regel rechnet mit q = 1. „Wie sicher die Modelle waren“ zeigt das p des Zielmodells ebenso"],
+    ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist: bei Temperatur 0 so, wie das Modell selbst es angibt (nach dem Abzug für Wiederholungen), sonst nach Temperatur, Abzügen und Grenzen (top-k, top-p, min-p)"],
+    ["q", "wie wahrscheinlich der Vorschlag für das Verfahren war: die Wahrscheinlichkeit, mit der es ihn zog, wenn es zog; sonst seine eigene, bei Temperatur 1 (nach dem Abzug für Wiederholungen)"],
+    ["eigenes q", "bei einem festen Vorschlag über Temperatur 0: wie wahrscheinlich er für das Verfahren selbst war, bei Temperatur 1 und vor allen Grenzen; die Regel rechnet mit q = 1. „Wie sicher die Modelle waren“ zeigt das p des Zielmodells ebenso"],
     ["γ", "wie viele Tokens in einer Runde geraten werden"],
     ["fest", "von einem Vorschlag, der nicht mit seinem q gezogen wurde: die wahrscheinlichsten Tokens, wie in EAGLEs Bäumen, oder eine Kopie; die Regel rechnet dann mit q = 1"],
-    ["Zeilen der Chancen", "zuerst das gewählte Token, dann nach dem größeren von p und q; anfangs die vier wahrscheinlichsten von p und von q"],
-    ["eine aufschlussreiche Runde", "wo ein Lauf beginnt: bei Ketten die meisten behaltenen Vorschläge vor einer Ablehnung, sonst die meisten Tokens aus einem Durchlauf"],
+    ["Zeilen", "der Wahrscheinlichkeiten: zuerst das gewählte Token, dann nach dem größeren von p und q; anfangs die vier wahrscheinlichsten von p und von q"],
+    ["eine aufschlussreiche Runde", `wo ein Lauf beginnt: ${OPENS}`],
   ],
   signsTitle: "Zeichen im Text",
   signs: [
     ["␣ ⏎ ⇥", "ein Leerzeichen (gezeichnet, wo man es übersähe oder nur es zwei Tokens unterscheidet), ein Zeilenumbruch, ein Tabulator"],
-    ["⟨0xF0⟩ ◌", "ein Teil eines Schriftzeichens"],
-    ["∎", "das Ende des Textes: das Endzeichen des Zielmodells; der Baum zeigt seinen Namen, etwa <|im_end|>"],
+    ["⟨0xF0⟩ ◌", "ein Byte, ein Teil eines Schriftzeichens"],
+    ["∎", "das Ende des Textes: das Endtoken des Zielmodells; als Vorschlag und im Baum mit seinem Namen, etwa <|im_end|>"],
     ["✓", "steht beim letzten von mehreren angenommenen Vorschlägen hintereinander; jeder hat die blaue Linie"],
     ["+1 +2", "so viele weitere Vorschläge: im Text für die Stelle ebenfalls verworfen, in der laufenden Runde anderswo in ihrem Baum"],
-    ["▾", "am unteren Rand einer Ansicht: Sie geht weiter, man kann darin rollen"],
+    ["▾", "am unteren Rand einer Ansicht: Sie geht weiter, man kann darin scrollen"],
     ["getönt", "die Tokens der gezeigten Runde"],
-    ["umrahmt", "das Token, dessen Chancen gezeigt sind"],
+    ["umrahmt", "das Token, dessen Wahrscheinlichkeiten gezeigt sind"],
     ["umringt", "das Token unter dem Zeiger, in jeder Ansicht; im Baum zeigt eine gepunktete Linie den Weg dorthin"],
   ],
   marksTitle: "Zeichen",
@@ -234,17 +236,17 @@ export const T = {
   clockOf: (value) => fixed(value, value < 10 ? 3 : 2),
   ratio: (value) => `${fixed(value, value < 9.995 ? 2 : 1)}×`,
   ratioOf: (label) => `gemessenes Tempo gegenüber ${label}`,
-  timeline: "Die Runden aller Spuren auf den aufgezeichneten Uhren: gestreift der Draft, blau der Durchlauf des Zielmodells, grau das Übrige (urteilen, übernehmen). Zu kurze Runden folgen ohne Lücken aufeinander. Der Regler und die Tasten darunter gehen durch dieselben Runden.",
+  timeline: "Die Runden aller Spuren auf den aufgezeichneten Uhren: gestreift der Draft, blau der Durchlauf des Zielmodells, grau das Übrige (beurteilen, übernehmen). Schraffierte Durchläufe hielt etwas anderes auf. Zu kurze Runden folgen ohne Lücken aufeinander. Der Regler und die Tasten darunter gehen durch dieselben Runden.",
   aheadKept: "Während des Durchlaufs des Zielmodells vorausgearbeitet; nichts davon ist als verworfen aufgezeichnet.",
   aheadGone: "Während des Durchlaufs des Zielmodells vorausgearbeitet und verworfen: Das Urteil fiel anders aus.",
-  gap: "eine Lücke: die nächste Runde",
+  gap: "Lücken: zwischen den Runden",
   timelineKeyMeans: { draft: "Die Zeit des Vorschlagens", verify: "Das Zielmodell liest die Wurzel und die Vorschläge", other: "Beurteilen und Übernehmen" },
   timelineKey: { draft: "Draft", verify: "Durchlauf des Zielmodells", other: "sonstige Arbeit", held: "von etwas anderem aufgehalten", ahead: "währenddessen vorausgearbeitet", gone: "und verworfen" },
 
   roundTitle: (n) => `Runde ${n}`,
   untimed: "ihre Zeiten stehen nicht in dieser Aufzeichnung",
   phasesAre: "Draft: die Zeit des Vorschlagens, auch wo es nichts vorschlug; sonstiges: Beurteilen und Übernehmen",
-  heldUp: "Dieser Durchlauf dauerte viel länger als die anderen dieser Spur: Ein anderes Programm hatte den Prozessor, oder die Modelle waren gerade erst geladen. Er zählt in den Geschwindigkeiten mit. Neben der Beschleunigung steht „aufgehalten“ erst, wenn solche Durchläufe ein Zwanzigstel der Zeit einer Spur nahmen",
+  heldUp: "Dieser Durchlauf dauerte mindestens doppelt so lange wie der Median der Durchläufe dieser Spur über ebenso viele Tokens: Ein anderes Programm nutzte den Prozessor, oder die Modelle waren gerade erst geladen. Er zählt in den Geschwindigkeiten mit. Neben dem Speedup steht „aufgehalten“ erst, wenn solche Durchläufe ein Zwanzigstel der Zeit einer Spur oder mehr nahmen",
   phases: (draft, verify, other, ahead, usual) =>
     `${draft > 0 ? `Draft ${seconds(draft)} · ` : ""}Zielmodell ${seconds(verify)}${usual === null ? "" : ` (sonst ${seconds(usual)})`} · sonstiges ${seconds(other)}${ahead > 0 ? ` · voraus ${seconds(ahead)}` : ""}`,
 

@@ -58,7 +58,7 @@ export const O = {
   judgeNext: "Was verglichen wird",
   used: "Was verwendet wurde",
   sureMeans: (penalised, before) => `Die eigenen Wahrscheinlichkeiten der Modelle, bei Temperatur 1${penalised ? `, ${before ? "vor" : "nach"} dem Abzug für Wiederholungen` : ""}`,
-  judgeMeans: "Was die Regel sah: die Wahrscheinlichkeiten nach Temperatur, Strafen und Begrenzungen",
+  judgeMeans: "Was die Regel sah: die Wahrscheinlichkeiten nach Temperatur, Abzügen und Grenzen",
   views: "Welche Wahrscheinlichkeiten",
   target: "p des Zielmodells",
   draft: "q des Drafts",
@@ -75,7 +75,7 @@ export const O = {
   },
   sums: { p: "p", q: "q" },
   guide: (p, q, certain) => {
-    if (p && q) return `Jede Zeile ist ein Token. Durchgezogen p: die Wahrscheinlichkeit des Zielmodells; gestrichelt q: ${certain ? "1 für einen festen Vorschlag" : "die des Drafts"}.`;
+    if (p && q) return `Jede Zeile ist ein Token: zuerst das gewählte, dann nach dem größeren von p und q. Durchgezogen p: die Wahrscheinlichkeit des Zielmodells; gestrichelt q: ${certain ? "1 für einen festen Vorschlag" : "die des Drafts"}.`;
     return p ? "Jede Zeile ist ein Token; ihr Balken ist p, die Wahrscheinlichkeit des Zielmodells." : "Jede Zeile ist ein Token; ihr gestreifter Balken ist q, die Wahrscheinlichkeit des Drafts.";
   },
   before: "Aus q hat der Draft gezogen. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
@@ -150,7 +150,7 @@ export const O = {
   matchResidualIs: "Das Zielmodell zieht aus dem, was von p übrig ist.",
   draw: "Die Ziehung",
   drawn: (u) => `Gezogen wurde mit der Zufallszahl ${prob(u)}.`,
-  drawnIs: "Sie folgt aus dem Startwert und der Nummer der Runde: Runden gleicher Nummer haben in allen Spuren eines Rennens dieselbe.",
+  drawnIs: "Sie folgt aus dem Seed und der Nummer der Runde: Runden gleicher Nummer haben in allen Spuren eines Rennens dieselbe.",
   unnamedDraw: "Sie zählt die Tokens in der Reihenfolge des Vokabulars ab, nicht der Liste. Das gezogene ist unter allen anderen: Namentlich sind nur die wahrscheinlichsten aufgezeichnet.",
   ruler: (others) => `Die Tokens stehen in der Reihenfolge des Vokabulars, jedes so breit, wie es wahrscheinlich ist; darunter steht das gezogene, die anderen nennt der Zeiger.${others ? " Die gestreiften Teile sind alle anderen, deren Plätze nicht aufgezeichnet sind." : ""}`,
   coin: "Die Münze",

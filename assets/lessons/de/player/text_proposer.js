@@ -15,7 +15,7 @@ const pieces = (texts) => texts.map((text) => `‚${text}‘`).join(" ");
  * @param {string} who
  * @param {boolean} shown ob es solche gibt
  */
-const rest = (who, shown, others) => (shown ? ` Von den anderen sind die gezeichnet, nach denen ${who} weiterriet${who === "sie" ? "en" : ""}, als gestutzt und ohne das dort Geratene; die übrigen nicht.` : others ? ` Nach keinem der anderen riet${who === "sie" ? "en" : ""} ${who} weiter, darum sind sie nicht gezeichnet.` : "");
+const rest = (who, shown, others) => (shown ? ` Von den anderen sind die, nach denen ${who} weiterriet${who === "sie" ? "en" : ""}, als gestutzt gezeichnet; die übrigen sind nicht gezeichnet.` : others ? ` Nach keinem der anderen riet${who === "sie" ? "en" : ""} ${who} weiter, darum sind sie nicht gezeichnet.` : "");
 
 /** @param {number|null} found @param {number} nodes */
 const sent = (found, nodes) => (nodes === 0 ? "an das Zielmodell ging keiner." : found === nodes ? "alle gingen an das Zielmodell." : nodes === 1 ? "der wahrscheinlichste ging an das Zielmodell." : `die ${nodes} auf den wahrscheinlichsten Pfaden gingen an das Zielmodell.`);
@@ -26,13 +26,13 @@ export const W = {
     "parallel-draft": "Was der Draft las",
     "draft-model": "Raten, während das Zielmodell prüft", branching: "Raten, während das Zielmodell prüft",
     "text-draft": "Was der Draft schrieb", "shared-tokens": "Was der Draft schrieb",
-    medusa: "Die Köpfe", eagle: "Der Kopf", eagle3: "Der Kopf", mtp: "Die Vorhersageschichten", "early-exit": "Der Ausstieg",
+    medusa: "Die Köpfe", eagle: "Der Kopf", eagle3: "Der Kopf", mtp: "Die Module", "early-exit": "Der Ausstieg",
     suffix: "Wo der Text schon einmal so lautete", recycling: "Was das Zielmodell zuvor wahrscheinlich fand",
   },
   start: "Gehen Sie einen Schritt weiter, um zu sehen, was das Verfahren sich ansah.",
-  medusa: (heads, nodes) => !nodes ? "Die Köpfe schlugen in dieser Runde nichts vor." : `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter; an das Zielmodell ${nodes === 1 ? "ging ein Vorschlag" : `gingen ${nodes} Vorschläge`}.`,
+  medusa: (heads, nodes) => !nodes ? "Die Köpfe schlugen in dieser Runde nichts vor." : `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} ${heads === 1 ? "las" : "lasen"} den letzten Zustand des Zielmodells, und jeder riet eine Position weiter. Aus ihren Listen ${nodes === 1 ? "ging ein Vorschlag" : `gingen ${nodes} Vorschläge`} an das Zielmodell.`,
   eagle: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde riet der Kopf nichts." : `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("er", shown, (found ?? 0) > nodes)}`,
-  mtp: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde rieten die Vorhersageschichten nichts." : `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("sie", shown, (found ?? 0) > nodes)}`,
+  mtp: (levels, found, nodes, shown) => levels === null && !nodes ? "In dieser Runde rieten die Module nichts." : `${levels === null ? "Die Module schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Module`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; ${sent(found, nodes)}${rest("sie", shown, (found ?? 0) > nodes)}`,
   pathsBy: (temperature) => `Vorschläge nach dem Produkt der q${temperature === null ? "" : ` bei Temperatur ${String(temperature).replace(".", ",")}`} auf ihrem Pfad`,
   pathsUnsent: "Nicht an das Zielmodell gesendet:",
   parallel: (read, masks, nodes) => {
@@ -75,7 +75,7 @@ export const W = {
   match: (length, copied, where) => `${length === 1 ? "Das letzte Token kommt" : `Die letzten ${length} Tokens kommen`} auch früher vor, ${where}; ${copied === 1 ? "das Token danach wurde" : `die ${copied} Tokens danach wurden`} abgeschrieben.`,
   inPrompt: "im Prompt",
   inAnswer: "in der Antwort",
-  miss: "Keine frühere Stelle ergab einen Vorschlag.",
+  miss: "Das letzte Token kommt früher nicht mit etwas dahinter vor, also wurde nichts vorgeschlagen.",
   choice: (match, places, votes) => {
     if (places === null) return "";
     if (places === 1) return "Es gab eine solche Stelle.";

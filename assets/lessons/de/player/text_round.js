@@ -24,14 +24,14 @@ export function sentenceAt(view) {
     return `${head}${tokens(drafted)} geraten (${whoIn(lane)})${copiedFrom(lane, current)}${sent}.${roomFor(lane, current)}`;
   }
   if (moment.phase === "verified") {
-    return `${head}${read ? "Das Zielmodell hat den Draft in einem Durchlauf geprüft" : `${drafted ? "" : "Nichts wurde vorgeschlagen; "}${drafted ? "Das" : "das"} Zielmodell machte einen Durchlauf`}.`;
+    return `${head}${read ? `Das Zielmodell hat ${read === 1 ? "den Vorschlag" : `alle ${read} Vorschläge`} in einem Durchlauf gelesen` : `${drafted ? "" : "Nichts wurde vorgeschlagen; "}${drafted ? "Das" : "das"} Zielmodell machte einen Durchlauf`}.`;
   }
   const fallen = current.proposals.filter((item) => moment.judged.has(item.node));
   const judged = current.proposals[moment.node ?? -1];
   if (lane.judging === "longest") {
     const kept = fallen.filter((item) => item.verdict === "accepted").length;
     const first = kept === 1 ? "das erste Token ist" : `die ersten ${kept} Tokens sind`;
-    return `${head}Der Draft wird als Ganzes beurteilt; ${kept ? `${first} angenommen` : "nichts ist angenommen"}.`;
+    return `${head}Die Vorschläge werden als Ganzes beurteilt; ${kept ? `${first} angenommen` : "nichts wird angenommen"}.`;
   }
   const passed = current.proposals.filter((item) => item.verdict === "unreached").length; // soweit schon bekannt
   const out = current.proposals.some((item) => item.verdict === "waiting") ? passed : read - fallen.length;
@@ -80,16 +80,14 @@ export function sentenceOf(lane, round) {
   const [cut, unreached] = [of("cut").length, of("unreached").length];
   if (cut && unreached) parts.push(`erreichte ${unreached === 1 ? "eins" : unreached} nicht`);
   if (cut) parts.push(`ließ ${cut === 1 ? "eins" : cut} weg, weil der Text davor endete`);
-  if (own) parts.push(own.source === "bonus" ? `fügte ${quote(own.name)} hinzu` : `schrieb ${rejected.length ? "stattdessen " : ""}${alike ? spaced(own.name) : quote(own.name)}`);
-  else if (!cut && accepted && lane.end !== null && lane.end !== "cancelled" && round.index === lane.rounds.length - 1) parts.push("da endete der Text"); // kein eigenes Token des Targets
+  const end = of("accepted").at(-1)?.node ?? -1; // auf den das eigene Token des Zielmodells folgt
+  const same = rejected.some((item) => item.parent === end && item.text === own?.name); // eine verlustbehaftete Regel lehnte dessen Wahl ab
+  if (own) parts.push(own.source === "bonus" ? `fügte ${quote(own.name)} hinzu` : `schrieb ${same ? "trotzdem " : rejected.length ? "stattdessen " : ""}${alike ? spaced(own.name) : quote(own.name)}`);
+  else if (!cut && accepted && lane.end !== null && lane.end !== "cancelled" && round.index === lane.rounds.length - 1) parts.push("da endete der Text"); // kein eigenes Token des Zielmodells
   const last = parts.pop();
   return `${head}${parts.length ? `${parts.join(", ")} und ${last}` : last}${tail}${sideNotes(lane, round)}`;
 }
 
-/**
- * Ein Token in Anführungszeichen, jedes Leerzeichen sichtbar.
- * @param {string} text
- */
 /** Ob eine Runde das letzte erlaubte Token schrieb und nur dieses: Für Geratenes war kein Platz. */
 function full(lane, round) {
   return round.tokens.length === 1 && round.total === number(lane.trace?.header?.settings?.max_new_tokens);
@@ -100,6 +98,10 @@ function roomFor(lane, round) {
   return room === null ? "" : ` Die Längengrenze ließ nur noch Platz für ${count(room, "angenommenen Vorschlag", "angenommene Vorschläge")}.`;
 }
 
+/**
+ * Ein Token in Anführungszeichen, jedes Leerzeichen sichtbar.
+ * @param {string} text
+ */
 function spaced(text) {
   return quote(text).replace(/[ \u00a0]/g, "␣");
 }
@@ -131,5 +133,5 @@ function copiedFrom(lane, round) {
   let matched = "";
   for (let at = start; at < start + length; at += 1) matched += String((at < prompt.length ? prompt[at] : output[at - prompt.length]) ?? "");
   if (!matched.trim()) return ", abgeschrieben aus früherem Text";
-  return `, abgeschrieben von dem, was ${start < prompt.length ? "im Prompt" : "im eigenen Text"} auf ${quote(matched)} folgte`;
+  return `, abgeschrieben von dem, was ${start + length <= prompt.length ? "im Prompt" : "im eigenen Text"} auf ${quote(matched)} folgte`;
 }

@@ -29,7 +29,7 @@ export const W = {
     const now = {
       proposed: "Noch ist nichts beurteilt.",
       verified: "Das Zielmodell hat alle in einem Durchlauf gelesen; nun werden sie beurteilt.",
-      judged: "✓\u00a0bleibt; ✗\u00a0entfällt, ·\u00a0wird nicht mehr erreicht; ○\u00a0ist offen.",
+      judged: "✓\u00a0angenommen; ✗\u00a0abgelehnt; ·\u00a0nicht erreicht; ○\u00a0offen.",
       committed: "Vorschläge mit\u00a0✓ sind jetzt Text; das eigene Token des Zielmodells, falls es eins schrieb, folgt ihnen.",
     };
     return layout + now[phase];
@@ -52,7 +52,7 @@ export const W = {
   foldPruned: (n) => `${count(n, "gestutzten Vorschlag", "gestutzte Vorschläge")} ausblenden`,
   notDrawn: (n) => `${count(n, "weiterer Vorschlag", "weitere Vorschläge")} nicht gezeichnet: Der Baum ist zu groß für ein Bild.`,
   qIs: (q, own) => `${own ? "eigenes q" : "q"} ${q}`,
-  ownQ: "eigenes q: wie wahrscheinlich es für den Draft selbst war, bei Temperatur 1 und vor allen Grenzen. Der Vorschlag wurde nicht damit gezogen, die Regel rechnet also mit q = 1. p gilt nach Temperatur und Strafen; „Wie sicher die Modelle waren“ zeigt das p davor.",
+  ownQ: "eigenes q: wie wahrscheinlich der Vorschlag für das Verfahren selbst war, bei Temperatur 1 und vor allen Grenzen. Der Vorschlag wurde nicht damit gezogen, die Regel rechnet also mit q = 1. p gilt nach Temperatur und Abzügen; „Wie sicher die Modelle waren“ zeigt das p davor.",
   zoom: "Größe",
   zoomOut: "Kleiner (− im Baum)",
   zoomIn: "Größer (+ im Baum)",
@@ -73,16 +73,16 @@ export const W = {
   },
   maskName: (width) => `Attention-Maske mit ${rows(width)}. Auf und ab führen durch die Zeilen.`,
   maskHeads: ["Token", "Position", "Slot"],
-  maskHeadsAre: ["die Tokens dieses Durchlaufs", "der Platz des Tokens im Text, von 0 an gezählt; Rivalen um einen Platz haben denselben", "seine Zeile im KV-Cache"],
+  maskHeadsAre: ["die Tokens dieses Durchlaufs", "der Platz des Tokens im Text, von 0 an gezählt; Vorschläge für denselben Platz teilen ihn", "sein Slot im KV-Cache"],
   maskPrefix: (n) => `${n} davor`,
   maskSees: (text, prefix, others, position, slot) =>
     `${text} sieht ${prefix === null ? "den ganzen Text vor der Wurzel" : `alle ${rows(prefix)} vor der Wurzel`}`
-    + `${others === null ? "" : `, ${others}`} und sich selbst; nichts sonst im Durchlauf gibt es dafür.`
+    + `${others === null ? "" : `, ${others}`} und sich selbst; sonst nichts in diesem Durchlauf.`
     + `${position === null ? "" : ` Position ${position}, KV-Slot ${slot}.`}`,
   maskRow: (text, position, slot, ancestors) => `${text}${position === null ? "" : `, Position ${position}, Slot ${slot}`}, sieht den Text davor und ${rows(ancestors)} des Durchlaufs`,
   maskMore: (n) => `${count(n, "weitere Zeile", "weitere Zeilen")} des Durchlaufs nicht gezeichnet.`,
   maskLoose: (n) => `Der Durchlauf enthielt ${count(n, "zusätzliches Token", "zusätzliche Tokens")}; die Aufzeichnung nennt sie nicht.`,
-  maskLegend: { prefix: "der übernommene Text, seine Spalten als eine gezeichnet", sees: "sieht", self: "sich selbst", verdicts: "bei angenommenem, abgelehntem, nicht erreichtem Vorschlag; sich selbst in voller Farbe", reserved: "Platz reserviert", written: "Platz beschrieben", kept: "Zeile bleibt", freed: "Zeile wird frei", free: "Plätze wieder frei", rider: "~ zusätzliches Token, kein Vorschlag" },
+  maskLegend: { prefix: "der übernommene Text, seine Spalten als eine gezeichnet", sees: "sieht", self: "sich selbst", verdicts: "bei angenommenem, abgelehntem, nicht erreichtem Vorschlag; sich selbst in voller Farbe", reserved: "Slot reserviert", written: "Slot beschrieben", kept: "Slot bleibt", freed: "Slot wird frei", free: "frei für den nächsten Durchlauf", rider: "~ zusätzliches Token, kein Vorschlag" },
   maskDistance: "Dieses Modell hat keine Positionsnummern: Die Maske korrigiert seinen gelernten Abstandsbias, und Positionen zählen wie gezeigt.",
   rider: "zusätzliches Token",
   theRoot: (text) => `die Wurzel ${text}`,
@@ -93,17 +93,17 @@ export const W = {
   slotsMove: "was bleibt",
   slotsAfter: "nach der Übernahme",
   slotOf: (slot, text, state) =>
-    `${slot === null ? "" : `Platz ${slot}, `}${text}: ${{ reserved: "reserviert, noch nicht beschrieben", written: "die Zeile ist geschrieben", kept: "die Zeile bleibt", freed: "die Zeile entfällt" }[state]}`,
+    `${slot === null ? "" : `Slot ${slot}, `}${text}: ${{ reserved: "reserviert, noch nicht beschrieben", written: "beschrieben", kept: "bleibt", freed: "wird frei" }[state]}`,
   freeSlot: "wieder frei: Der nächste Durchlauf schreibt hierher",
-  pendingSlot: (text) => `${text}, das neueste Token: Es hat noch keine Zeile, der nächste Durchlauf schreibt sie.`,
-  slotsFrom: "Aufgezeichnet sind die Längen des Caches; Zeilen und Slots folgen daraus.",
+  pendingSlot: (text) => `${text}, das neueste Token: Es hat noch keinen Slot; der nächste Durchlauf schreibt es hierher.`,
+  slotsFrom: "Aufgezeichnet ist nur die Länge des Caches; die Slots folgen daraus.",
   kvUnknown: "Die Aufzeichnung dieses Laufs enthält noch keine Cache-Längen.",
-  kvReserved: (before, width) => `${rows(before)} behalten. Für den Durchlauf reserviert: ${slots(before, width)}; dort ist noch nichts geschrieben.`,
-  kvWritten: (before, width) => `Der Durchlauf hat ${rows(width)} geschrieben, ${slots(before, width)}; die Urteile entscheiden, welche bleiben.`,
+  kvReserved: (before, width) => `Der Cache enthält ${count(before, "Token", "Tokens")}. Für den Durchlauf reserviert, noch nicht beschrieben: ${slots(before, width)}.`,
+  kvWritten: (before, width) => `Der Durchlauf hat geschrieben: ${slots(before, width)}; die Urteile entscheiden, was bleibt.`,
   kvKept: (before, after, width, kept, moved, pending, source, ends) =>
-    `Von ${count(width, "Zeile", "Zeilen")} ${kept.length === 1 ? "bleibt" : "bleiben"} ${kept.length}: ${kept.length > 12 ? "der Pfad" : `Slot${kept.length > 1 ? "s" : ""} ${kept.join(", ")}`}`
-    + `${moved ? `, zusammengerückt auf ${before}–${after - 1}` : ", schon an ihrem Platz"}. Cache ${before} → ${after} Zeilen. `
-    + `${pending} (${source}) hat ${ends ? "keine Zeile, daher das „?“, und braucht keine: Mit ihm endet der Text" : `noch keine Zeile, daher das „?“: Es ist die nächste Wurzel, die der nächste Durchlauf in Slot ${after} schreibt`}. Es gibt also eine Zeile weniger als übernommene Tokens, den Prompt mitgezählt: ${after} = ${after + 1} − 1.`,
+    `Von ${count(width, "Slot", "Slots")} ${kept.length === 1 ? "bleibt" : "bleiben"} ${kept.length}: ${kept.length > 12 ? "der Pfad" : kept.join(", ")}`
+    + `${moved ? `, zusammengerückt auf ${before}–${after - 1}` : ", schon an ihrem Platz"}. Länge des Caches ${before} → ${after}. `
+    + `${pending} (${source}) hat ${ends ? "keinen Slot, daher das „?“, und braucht keinen: Mit ihm endet der Text" : `noch keinen Slot, daher das „?“: Es ist die nächste Wurzel, die der nächste Durchlauf in Slot ${after} schreibt`}. Der Cache ist also um eins kürzer als der übernommene Text, den Prompt mitgezählt: ${after}\u00a0=\u00a0${after + 1}\u00a0−\u00a01.`,
   kvOdd: (before, after, kept, committed) =>
-    `Die Aufzeichnung widerspricht sich: Der Cache ging von ${before} auf ${after ?? "keine"} Zeilen, ihre Urteile behalten ${kept}${committed === null ? "" : `, und ${committed} Tokens brauchen ${committed - 1}`}.`,
+    `Die Aufzeichnung widerspricht sich: Der Cache ging von ${before} auf ${after ?? "keine"} Tokens, ihre Urteile behalten ${kept}${committed === null ? "" : `, und ${committed} Tokens brauchen ${committed - 1}`}.`,
 };
