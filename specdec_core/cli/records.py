@@ -253,7 +253,14 @@ def record_transformers(
     max_new_tokens: Annotated[
         int, typer.Option("--max-new-tokens", "-n", help="The most tokens to write.")
     ] = 64,
-    temperature: Annotated[float, typer.Option("--temperature", "-t", help="0 is greedy.")] = 0.0,
+    temperature: Annotated[
+        float,
+        typer.Option(
+            "--temperature",
+            "-t",
+            help="0 is greedy; above it generate's own defaults apply, such as top_k = 50.",
+        ),
+    ] = 0.0,
     seed: Annotated[int, typer.Option(help="torch's seed, for sampling.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
