@@ -252,6 +252,16 @@ def _of_an_accepted_node(column: str, change: Callable[[float], float]) -> Calla
     return mutate
 
 
+def _call_a_corrected_token_bonus(trace: sd.Trace) -> None:
+    _row(trace, "rejected").committed.source[-1] = "bonus"
+
+
+def _call_a_bonus_token_corrected(trace: sd.Trace) -> None:
+    next(row for row in trace.rounds if row.committed.source[-1] == "bonus").committed.source[-1] = (
+        "corrected"
+    )
+
+
 def _misstate_the_rates_by_depth(trace: sd.Trace) -> None:
     trace.stats.acceptance_by_depth = [0.01] * 4
 
@@ -281,6 +291,7 @@ MUTATIONS = [
     *(_of_an_accepted_node(name, lambda value: value / 5) for name in ("p", "q", "model_p", "model_q", "threshold")),
     _of_an_accepted_node("rank", lambda _: 900), _misstate_the_rates_by_depth, _end_by_length_too_soon,
     _end_by_a_token_that_did_not_end_it_before, _end_by_a_stop_string_that_is_not_there, _put_an_unseen_node_first,
+    _call_a_corrected_token_bonus, _call_a_bonus_token_corrected,
 ]  # fmt: skip
 
 
