@@ -308,7 +308,7 @@ def profile(
             err.print(
                 f"context {curve.context}: T(1) = {1e3 * curve.target_s[0]:.3f} ms, T(n)/T(1) = {ratios}"
             )
-        err.print(f"wrote {out}")
+        err.print(Text(f"wrote {out}"))
 
 
 app.command()(cli_doctor.doctor)

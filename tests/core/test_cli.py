@@ -223,6 +223,13 @@ def test_accepted_are_of_judged_guesses_wherever_they_are_counted(
     assert said in flat(run("import", str(file)).output)
 
 
+def test_what_was_written_is_said_in_bytes(run: Any, tmp_path: Path) -> None:
+    """Catches: a size in characters, and a name in brackets that is taken for a style."""
+    file = tmp_path / "run[b].json"
+    said = run("decode", "né 😀", "-n", "2", "--json", str(file)).stderr
+    assert f"run[b].json ({file.stat().st_size:,} bytes)" in flat(said)
+
+
 def test_json_on_standard_output_comes_alone(run: Any) -> None:
     """Catches: verdicts and tables between the lines of a trace that a terminal shows."""
     for command in ("decode", "race"):
