@@ -17,7 +17,7 @@ ORDER = """
     Settings Chat
     decode decode_batch stream race assets Started Step Ended Finished
     fit Fit
-    Trace TokenTree
+    Trace read_traces TokenTree
     PROPOSERS RULES
     SpecdecError ModelError PromptError SettingsError TraceError
 """.split()

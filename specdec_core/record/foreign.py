@@ -67,7 +67,7 @@ def read(data: bytes) -> list[Trace]:
     try:
         content = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        raise ForeignError([f"The file {not_json(error)}."]) from None
+        raise ForeignError([f"The file {not_json(error, data)}."]) from None
     lanes = content if isinstance(content, list) else [content]
     if not lanes:
         raise ForeignError(["The file is an empty list; expected a trace, or a list with one for each lane."])

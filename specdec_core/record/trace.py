@@ -196,7 +196,11 @@ def _check_kind(data: bytes) -> None:
     try:
         content = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        raise TraceError(f"This is not a trace: its text {not_json(error)}.") from None
+        raise TraceError(f"This is not a trace: its text {not_json(error, data)}.") from None
+    if isinstance(content, list):
+        raise TraceError(
+            "This is a list, such as the lanes of a race, and not one trace; read_traces() reads its file."
+        )
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         given = content.get("format") if isinstance(content, dict) else None
         what = FIGURES.get(given) if isinstance(given, str) else None
