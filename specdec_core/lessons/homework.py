@@ -97,7 +97,7 @@ def _acceptance(acceptance: Acceptance) -> str:
     for pairs in (ABOVE_ZERO, PAIRS):  # a mistake that divides by p is named before p is 0
         found = [float(acceptance(p, q)) for p, q in pairs]
         _name_known(found, {why: [wrong(p, q) for p, q in pairs] for why, wrong in known.items()})
-        for (p, q), chance in zip(PAIRS, found, strict=True):
+        for (p, q), chance in zip(pairs, found, strict=True):
             if not abs(chance - min(1.0, p / q)) <= EXACT:
                 raise _Wrong(
                     f"With p = {p} and q = {q} it gives {chance:.3g} instead of {min(1.0, p / q):.3g}."

@@ -120,7 +120,7 @@ def test_a_wrong_residual_gets_its_reason(wrong: homework.Residual, reason: str)
 
 def test_a_rule_is_judged_with_both_of_its_functions() -> None:
     """Catches: a grader that looks at the residual alone. Keeping everything writes q: TV(p, q) = .3 for one token."""
-    assert homework.rule(acceptance, residual).right
+    assert homework.acceptance(acceptance).right and homework.rule(acceptance, residual).right
     verdict = homework.rule(lambda p, q: 1.0, residual)
     assert not verdict.right and "away from the target's distribution" in verdict.reason
 
