@@ -156,7 +156,8 @@ def race(
     if json != "-":
         out.print(Text(cli_render.shown(named["none"].text)))
         print_numbers(named)
-        err.print(cli_render.comparison(named))
+        if len(named) > 1:
+            err.print(cli_render.comparison(named))
     cli_render.audit(list(named.values()))
     if json is not None:
         write(race_json(named.values()), json)

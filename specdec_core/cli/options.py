@@ -57,12 +57,12 @@ PAIRS = "as name=value; may be given again, and the command 'proposers' lists th
 
 
 @contextmanager
-def _flags() -> Iterator[None]:
+def flags() -> Iterator[None]:
     """Name the flag, where a refusal begins with the setting."""
     try:
         yield
     except SettingsError as error:
-        said = re.sub(r"^'(\w+)'", lambda found: f"--{found[1].replace('_', '-')}", str(error))
+        said = re.sub(r"^'(\w+)(\.\d+)?'", lambda found: f"--{found[1].replace('_', '-')}", str(error))
         raise SettingsError(said) from None
 
 
@@ -158,7 +158,7 @@ class Shared:
         list[str] | None, _option(TEXT, help="Stop once this text is written; may be given again.")
     ] = None
 
-    @_flags()
+    @flags()
     def plain(self) -> Settings:
         """Plain decoding of the same text: no proposer, so the rule does not matter."""
         return Settings(
@@ -175,7 +175,7 @@ class Shared:
             stop=tuple(self.stop or ()),
         )
 
-    @_flags()
+    @flags()
     def lane(self, proposer: str, options: dict[str, str]) -> Settings:
         """The settings of one lane, checked as far as possible without models.
 

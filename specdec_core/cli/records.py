@@ -20,6 +20,7 @@ from specdec_core.record.trace import Trace
 
 from . import render as cli_render
 from .common import check_writable, load, print_numbers, read_prompt, write
+from .options import flags
 from .render import err, out, sentences
 
 NO_PAGE = (
@@ -271,7 +272,8 @@ def record_transformers(
     """Record transformers' own assisted generation while it runs."""
     with sentences():
         sampling = {"do_sample": True, "temperature": temperature} if temperature else {"do_sample": False}
-        asked(max_new_tokens, seed, sampling | {"prompt_lookup_num_tokens": lookup})
+        with flags():
+            asked(max_new_tokens, seed, sampling | {"prompt_lookup_num_tokens": lookup})
         check_writable(json)
         from transformers.utils.logging import set_verbosity_error
 

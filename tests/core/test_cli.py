@@ -223,6 +223,23 @@ def test_accepted_are_of_judged_guesses_wherever_they_are_counted(
     assert said in flat(run("import", str(file)).output)
 
 
+def test_a_refusal_names_the_flag(run: Any) -> None:
+    """Catches: 'stop.0', and a setting's name where the command line has another."""
+    for given, said in (
+        (("decode", PROMPT, "--stop", ""), "--stop needs at least 1 character, got ''."),
+        (
+            ("record-transformers", PROMPT, "-t", "nan"),
+            "--temperature has to be a number from 0 to 10, got nan.",
+        ),
+    ):
+        assert flat(run(*given).stderr) == f"error: {said}"
+
+
+def test_one_lane_is_compared_with_nothing(run: Any) -> None:
+    """Catches: "All texts are equal." of a single one."""
+    assert "texts" not in run("race", PROMPT, "-n", "2", "-p", "none").stderr
+
+
 def test_what_was_written_is_said_in_bytes(run: Any, tmp_path: Path) -> None:
     """Catches: a size in characters, and a name in brackets that is taken for a style."""
     file = tmp_path / "run[b].json"
