@@ -39,7 +39,7 @@ from .common import (
     read_prompt,
     write,
 )
-from .options import LANE_HELP, Shared, lanes_of, names_of, pairs_of, with_shared
+from .options import LANE_HELP, Shared, apart, lanes_of, names_of, pairs_of, with_shared
 from .render import err, out, sentences
 
 app = typer.Typer(
@@ -120,7 +120,7 @@ def race(
     json: JsonFile = None,
 ) -> None:
     """Race plain decoding against one or more proposers on fair clocks; the speedups are measured in this run."""
-    lanes = dict(lanes_of(shared, proposer or ["draft-model", "prompt-lookup"], "race"))
+    lanes = apart(lanes_of(shared, proposer or ["draft-model", "prompt-lookup"], "race"))
     check(lanes["none"])
     check_writable(json)
     print_remarks(list(lanes.values()), json)
@@ -309,6 +309,8 @@ def profile(
             err.print(
                 f"context {curve.context}: T(1) = {1e3 * curve.target_s[0]:.3f} ms, T(n)/T(1) = {ratios}"
             )
+            if doubt := cli_profile.disturbed(curve.target_s):
+                err.print(Text.assemble(("note: ", "bold yellow"), doubt))
         err.print(Text(f"wrote {out}"))
 
 

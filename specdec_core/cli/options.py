@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
@@ -296,6 +297,16 @@ def lanes_of(shared: Shared, given: Sequence[str], what: str) -> list[tuple[str,
             f"No proposer of this {what} has an option '{name}'.{meant(name, there)} 'proposers' lists them."
         )
     return lanes
+
+
+def apart(lanes: Iterable[tuple[str, Settings]]) -> dict[str, Settings]:
+    """Lanes by name; one that is given again is numbered, so that a lane can race against itself."""
+    found: dict[str, Settings] = {}
+    given: Counter[str] = Counter()
+    for name, settings in lanes:
+        given[name] += 1
+        found[name if given[name] == 1 else f"{name} ({given[name]})"] = settings
+    return found
 
 
 def _lane(shared: Shared, text: str, name: str, options: dict[str, str], pairs: dict[str, str]) -> Settings:
