@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from typing import Any, get_type_hints
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "docs" / "api.md"
@@ -17,10 +18,11 @@ ORDER = """
     Settings Chat
     decode decode_batch stream race assets Started Step Ended Finished
     fit Fit
-    Trace TokenTree
+    Trace read_traces TokenTree
     PROPOSERS RULES
     SpecdecError ModelError PromptError SettingsError TraceError
 """.split()
+PARTS = "Header ModelInfo Race Round Nodes Committed Position Candidates Output Stats".split()
 MODULES = {
     name: name for name in ("errors", "exact", "lengths", "proposers", "rules", "testing", "theory", "tree")
 }
@@ -55,15 +57,26 @@ def text() -> str:
     for name in ORDER:
         value = getattr(sd, name)
         parts.append(_table(f"sd.{name}", value) if isinstance(value, dict) else _entry(name, value))
+        if name == "read_traces":
+            parts += _parts_of_a_trace()
         if name == "RULES":
             parts.append(_table("specdec_core.lengths.LENGTH_POLICIES", LENGTH_POLICIES))
     return "\n".join([*parts, _modules(sd._MODULES)])
 
 
-def _entry(name: str, value: Any) -> str:
+def _parts_of_a_trace() -> list[str]:
+    """The columns and fields of the record, by the class that has them."""
+    from specdec_core.record import schema
+
+    head = "## The parts of a trace\n\nWhat `trace.header`, `trace.rounds` and `trace.stats` hold.\n"
+    return [head, *(_entry(name, getattr(schema, name), f"### `{name}`") for name in PARTS)]
+
+
+def _entry(name: str, value: Any, heading: str = "") -> str:
     """A stub of a function or class, docstrings included."""
+    heading = heading or f"## `sd.{name}`"
     if not inspect.isclass(value):
-        return f"## `sd.{name}`\n\n```python\n{_stub(name, value)}\n```\n"
+        return f"{heading}\n\n```python\n{_stub(name, value)}\n```\n"
     lines = [f"class {name}:", _quoted(value)]
     lines += _fields(value)
     for key, member in vars(value).items():
@@ -74,14 +87,17 @@ def _entry(name: str, value: Any) -> str:
             "@property\n" if isinstance(member, property) else "@classmethod\n" if found is not member else ""
         )
         lines += ["", indent(mark + _stub(key, found), "    ")]
-    return f"## `sd.{name}`\n\n```python\n" + "\n".join(lines) + "\n```\n"
+    return f"{heading}\n\n```python\n" + "\n".join(lines) + "\n```\n"
 
 
 def _fields(kind: Any) -> list[str]:
     """The fields of a dataclass with their types; those of `Settings` with their defaults and ranges."""
     if dataclasses.is_dataclass(kind):
+        types = _types(kind) if kind.__module__.startswith("specdec_core.record") else {}
         return [
-            f"    {one.name}: {one.type}" for one in dataclasses.fields(kind) if not one.name.startswith("_")
+            f"    {one.name}: {types.get(one.name, one.type)}"
+            for one in dataclasses.fields(kind)
+            if not one.name.startswith("_")
         ]
     lines = []
     for key, field in getattr(kind, "model_fields", {}).items():
@@ -91,6 +107,18 @@ def _fields(kind: Any) -> list[str]:
         said = f"  # {', '.join(words)}" if words else ""
         lines.append(f"    {key} = {field.get_default(call_default_factory=True)!r}{said}")
     return lines
+
+
+def _types(kind: Any) -> dict[str, str]:
+    """The types of a part of the record, without the limits that the schema gives."""
+    found = {}
+    for name, hint in get_type_hints(kind).items():
+        text = re.sub(r"\b(?:specdec_core|typing)(?:\.\w+)*\.", "", inspect.formatannotation(hint))
+        text = re.sub(r"Optional\[(\w+)\]", r"\1 | None", text)
+        found[name] = re.sub(
+            r"Union\[(.*), NoneType\]", lambda of: f"{of[1]}, None".replace(", ", " | "), text
+        )
+    return found
 
 
 def _modules(homes: dict[str, str]) -> str:

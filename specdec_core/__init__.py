@@ -54,6 +54,7 @@ _HOMES = {
     "fit": "fitting.run",
     "load_models": "models.loading",
     "race": "engine.race",
+    "read_traces": "record.read",
     "stream": "engine.decode",
 }
 
@@ -82,6 +83,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order)
     "fit",
     "load_models",
     "race",
+    "read_traces",
     "stream",
 ]
 
@@ -96,6 +98,7 @@ if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
     from specdec_core.models.loading import assemble, load_models
     from specdec_core.proposers import PROPOSERS
+    from specdec_core.record.read import read_traces
     from specdec_core.record.trace import Trace
     from specdec_core.rules import RULES
     from specdec_core.settings import Settings

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 if TYPE_CHECKING:
     from .options import OptionField
@@ -57,8 +59,16 @@ def kind_of(given: object) -> str:
     return "None" if given is None else f"a value of type {type(given).__name__}"
 
 
-def not_json(error: ValueError) -> str:
-    """What the parser's `error` says of a text, without subject and full stop: that it ends early, or is wrong."""
+def not_json(error: ValueError, data: bytes) -> str:
+    """Why `data` is no JSON, without subject and full stop: the parser's `error`, or a cause that it does not name."""
+    if data.startswith((BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "is not valid JSON: it begins with a byte-order mark; save it as UTF-8 without one"
+    try:
+        from_json(data)
+    except ValueError:
+        pass
+    else:
+        return "is not valid JSON: it has NaN or Infinity; write null for what is unknown"
     early = str(error).startswith("EOF")
     return f"is not {'complete' if early else 'valid'} JSON: {error}"
 

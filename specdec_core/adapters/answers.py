@@ -50,7 +50,7 @@ def parse(data: bytes) -> list[dict[str, Any]] | None:
         try:
             content = [from_json(line, allow_inf_nan=False) for line in lines]
         except ValueError as error:
-            raise TraceError(f"The file {not_json(error)}.") from None
+            raise TraceError(f"The file {not_json(error, data)}.") from None
     found = content if isinstance(content, list) else [content]
     if not found:
         raise TraceError("The file holds an empty list; a trace, or an answer of a server, is expected.")

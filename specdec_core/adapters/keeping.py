@@ -36,6 +36,7 @@ class Observed:
     q: Tensor | None  # what the candidates were drawn from, as scores
     draft_passes: int
     seconds: list[float] = field(default_factory=list)  # draft, verify, judge, commit
+    penalised: Tensor | None = None  # `logits` after penalties, before temperature and cuts; None without any
 
 
 class Keeping:
@@ -47,15 +48,11 @@ class Keeping:
         self.text = Text(codec, prompt, frozenset(), asked)
         self._recorder: Recorder | None = None
 
-    def take(self, seen: Observed, *, sampled: bool, processed: bool) -> None:
-        """One round.
-
-        Args:
-            sampled: whether tokens are drawn; else the most likely ones are taken.
-            processed: whether anything but a temperature changes the logits before they decide.
-        """
-        if self._recorder is None:  # the scores are warped already
-            self._recorder = Recorder("full", Warp(1.0) if sampled else Warp())
+    def take(self, seen: Observed, warp: Warp) -> None:
+        """One round, in which `warp` is what the engine did to the logits after penalties."""
+        if self._recorder is None:
+            self._recorder = Recorder("full", warp)
+        sampled = not warp.greedy
         tree, committed = TokenTree.chain(seen.candidates), seen.committed
         p = seen.scores.softmax(-1) if sampled else None
         q = seen.q.softmax(-1) if sampled and seen.q is not None else None
@@ -73,7 +70,7 @@ class Keeping:
         self._recorder.add(
             RawRound(
                 row, tree, Decision(path, verdicts, passing), [0.0] * len(tree), seen.logits, p, q, seen.drafted,
-                None, None, scores=seen.scores if processed else None,
+                None, None, scores=seen.penalised,
                 final=_final(seen, len(path), p, q) if sources[-1] == "corrected" else None,
             )
         )  # fmt: skip

@@ -22,6 +22,7 @@ from specdec_core.errors import SettingsError
 from specdec_core.record.schema import Header, ModelInfo
 from specdec_core.record.trace import Trace
 from specdec_core.runtime.machine import describe, packages
+from specdec_core.sampling import Warp
 from specdec_core.settings import Settings
 
 from .keeping import Keeping, Observed
@@ -65,9 +66,7 @@ def record(
             f"this Llama's context has room for {llama.n_ctx():,}, and a prompt has at least one."
         )
     keeping = Keeping(codec, ids, asked)
-    observer = Observer(
-        llama, temperature, lambda seen: keeping.take(seen, sampled=temperature > 0, processed=False)
-    )
+    observer = Observer(llama, temperature, lambda seen: keeping.take(seen, Warp(temperature)))
     llama.reset()
     llama.set_seed(seed)
     count, ends = 0, [int(llama.token_eos())]

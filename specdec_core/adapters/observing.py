@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from specdec_core.errors import SettingsError
+from specdec_core.sampling import Warp
 
 from .keeping import Observed
 
@@ -38,7 +39,15 @@ class Setup:
     config: Any
     generator: Any
     prompt: list[int]
-    processed: bool  # whether anything changes the logits before they decide
+    penalties: list[Any]  # what changes the logits by the text so far, before temperature and cuts
+
+    @property
+    def warp(self) -> Warp:
+        """What `generate` does to the logits after penalties."""
+        config = self.config
+        if not config.do_sample:
+            return Warp()
+        return Warp(config.temperature or 1.0, config.top_k or 0, config.top_p or 1.0, config.min_p or 0.0)
 
     @property
     def proposer(self) -> str:
@@ -102,8 +111,8 @@ class Observer:
             )
         if config.assistant_ensemble_weight is not None:
             raise SettingsError("Rounds with an assistant_ensemble_weight are not recorded; leave it out.")
-        processed = len(kwargs["logits_processor"]) > 0
-        self.setup = Setup(config, generator, kwargs["input_ids"][0].tolist(), processed)
+        penalties = [one for one in kwargs["logits_processor"] if not type(one).__name__.endswith("Warper")]
+        self.setup = Setup(config, generator, kwargs["input_ids"][0].tolist(), penalties)
         get, update = generator.get_candidates, generator.update_candidate_strategy
 
         def get_candidates(input_ids: Tensor, **more: Any) -> Any:
@@ -156,8 +165,25 @@ class Observer:
                 logits=self._logits, scores=scores[0].clone(),
                 drafted=torch.stack(self._rows).to(self._logits.device) if complete else None,
                 q=None if q is None else q.to(self._logits.device), draft_passes=len(self._rows),
+                penalised=self._penalised(ids[0, : self._length], scores[0]),
             )  # fmt: skip
             self._phase = ""
+
+    def _penalised(self, before: Tensor, scores: Tensor) -> Tensor | None:
+        """The target's logits after penalties, row by row of the pass; greedy `scores` are just these."""
+        assert self.setup is not None and self._logits is not None
+        if not self.setup.penalties:
+            return None
+        if self.setup.warp.greedy:
+            return scores.clone()
+        text = torch.cat([before, before.new_tensor(self._proposed[0])])
+        rows = []
+        for at, row in enumerate(self._logits):
+            penalised = row.unsqueeze(0).clone()
+            for penalty in self.setup.penalties:
+                penalised = penalty(text[: len(before) + at].unsqueeze(0), penalised)
+            rows.append(penalised[0])
+        return torch.stack(rows)
 
     def _end_round(self) -> None:
         if self._round is None:

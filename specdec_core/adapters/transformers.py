@@ -63,7 +63,7 @@ def record(
 
     def take(seen: Observed) -> None:
         assert observer.setup is not None
-        keeping.take(seen, sampled=bool(observer.setup.config.do_sample), processed=observer.setup.processed)
+        keeping.take(seen, observer.setup.warp)
 
     observer = Observer(model, assistant_model, take)
     if assistant_model is not None:

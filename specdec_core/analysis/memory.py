@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from specdec_core.errors import SettingsError
 from specdec_core.proposers import proposer_class
-from specdec_core.record.trace import Trace
+from specdec_core.record.trace import Trace, as_trace
 from specdec_core.settings import Settings
 
 if TYPE_CHECKING:
@@ -47,8 +47,9 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
 
     Raises:
         SettingsError: if these are not the models of the record.
+        TraceError: if it is no trace.
     """
-    header = trace.header
+    header = as_trace(trace).header
     if header.target != models.target.info:
         raise SettingsError(
             f"The record was made with the target '{header.target.name}', but '{models.target.info.name}' is loaded. "

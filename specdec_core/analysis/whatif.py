@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from specdec_core.errors import SettingsError
+from specdec_core.errors import SettingsError, kind_of
 from specdec_core.machines.costs import Costs
 from specdec_core.machines.profiles import Profile, Recorded
 from specdec_core.proposers import PROPOSERS, Proposer
 from specdec_core.record.schema import ModelInfo, Round
-from specdec_core.record.trace import Trace
+from specdec_core.record.trace import Trace, as_trace
 
 OVERLAPPED = (
     "What was drafted beside the target's pass takes the longer of the two (PEARL), as if neither slowed the other; as "
@@ -102,7 +102,13 @@ def replay(
     Raises:
         SettingsError: if the profile does not cover that batch, context or these models, or the trace has
             no rounds.
+        TraceError: if it is no trace.
     """
+    trace = as_trace(trace)
+    if not isinstance(profile, Profile):
+        raise SettingsError(
+            f"A profile is one of profiles.shipped(), or what profiles.read() returns, got {kind_of(profile)}."
+        )
     if isinstance(profile, Recorded):
         if target is not None or draft is not None:
             raise SettingsError(

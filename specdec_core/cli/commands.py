@@ -39,7 +39,7 @@ from .common import (
     read_prompt,
     write,
 )
-from .options import LANE_HELP, Shared, lanes_of, names_of, pairs_of, with_shared
+from .options import LANE_HELP, Shared, apart, lanes_of, names_of, pairs_of, with_shared
 from .render import err, out, sentences
 
 app = typer.Typer(
@@ -120,7 +120,7 @@ def race(
     json: JsonFile = None,
 ) -> None:
     """Race plain decoding against one or more proposers on fair clocks; the speedups are measured in this run."""
-    lanes = dict(lanes_of(shared, proposer or ["draft-model", "prompt-lookup"], "race"))
+    lanes = apart(lanes_of(shared, proposer or ["draft-model", "prompt-lookup"], "race"))
     check(lanes["none"])
     check_writable(json)
     print_remarks(list(lanes.values()), json)
@@ -156,7 +156,8 @@ def race(
     if json != "-":
         out.print(Text(cli_render.shown(named["none"].text)))
         print_numbers(named)
-        err.print(cli_render.comparison(named))
+        if len(named) > 1:
+            err.print(cli_render.comparison(named))
     cli_render.audit(list(named.values()))
     if json is not None:
         write(race_json(named.values()), json)
@@ -310,7 +311,9 @@ def profile(
             err.print(
                 f"context {curve.context}: T(1) = {1e3 * curve.target_s[0]:.3f} ms, T(n)/T(1) = {ratios}"
             )
-        err.print(f"wrote {out}")
+            if doubt := cli_profile.disturbed(curve.target_s):
+                err.print(Text.assemble(("note: ", "bold yellow"), doubt))
+        err.print(Text(f"wrote {out}"))
 
 
 app.command()(cli_doctor.doctor)

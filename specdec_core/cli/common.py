@@ -138,9 +138,9 @@ def write(text: str, json: str, what: str = "trace") -> None:
             sys.stdout.write(text + "\n")
             sys.stdout.flush()
             return
-        Path(json).write_text(text, encoding="utf-8")
+        size = Path(json).write_bytes(text.encode())
     except BrokenPipeError:
         raise
     except OSError as error:
         raise unwritable(json, error, what) from None
-    err.print(f"wrote {json} ({len(text):,} bytes)")
+    err.print(Text(f"wrote {json} ({size:,} bytes)"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
@@ -57,12 +58,12 @@ PAIRS = "as name=value; can be repeated, and the command 'proposers' lists them.
 
 
 @contextmanager
-def _flags() -> Iterator[None]:
+def flags() -> Iterator[None]:
     """Name the flag, where a refusal begins with the setting."""
     try:
         yield
     except SettingsError as error:
-        said = re.sub(r"^'(\w+)'", lambda found: f"--{found[1].replace('_', '-')}", str(error))
+        said = re.sub(r"^'(\w+)(\.\d+)?'", lambda found: f"--{found[1].replace('_', '-')}", str(error))
         raise SettingsError(said) from None
 
 
@@ -158,7 +159,7 @@ class Shared:
         list[str] | None, _option(TEXT, help="Stop once this text is written; can be repeated.")
     ] = None
 
-    @_flags()
+    @flags()
     def plain(self) -> Settings:
         """Plain decoding of the same text: no proposer, so the rule does not matter."""
         return Settings(
@@ -175,7 +176,7 @@ class Shared:
             stop=tuple(self.stop or ()),
         )
 
-    @_flags()
+    @flags()
     def lane(self, proposer: str, options: dict[str, str]) -> Settings:
         """The settings of one lane, checked as far as possible without models.
 
@@ -296,6 +297,16 @@ def lanes_of(shared: Shared, given: Sequence[str], what: str) -> list[tuple[str,
             f"No proposer of this {what} has an option '{name}'.{meant(name, there)} 'proposers' lists them."
         )
     return lanes
+
+
+def apart(lanes: Iterable[tuple[str, Settings]]) -> dict[str, Settings]:
+    """Lanes by name; one that is given again is numbered, so that a lane can race against itself."""
+    found: dict[str, Settings] = {}
+    given: Counter[str] = Counter()
+    for name, settings in lanes:
+        given[name] += 1
+        found[name if given[name] == 1 else f"{name} ({given[name]})"] = settings
+    return found
 
 
 def _lane(shared: Shared, text: str, name: str, options: dict[str, str], pairs: dict[str, str]) -> Settings:

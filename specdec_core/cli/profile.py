@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import torch
@@ -19,6 +20,7 @@ from specdec_core.models.loading import arrange_weights, assemble, load_models
 from specdec_core.models.sources import resolve
 from specdec_core.runtime.machine import available_bytes, choose_device, choose_dtype
 
+FALL = 0.7  # less than this share of a narrower pass's time is more than scatter
 ROOM = 1.1  # free memory needed before creating weights, as a multiple of their size
 
 
@@ -98,6 +100,20 @@ def check_asked(models: Models, plan: Plan, given: Sequence[int] | None, eager: 
     if eager and torch.device(models.device).type != "cuda":
         return f"--eager changes nothing on {models.device}: only on cuda are passes launched as graphs."
     return None
+
+
+def disturbed(seconds: Sequence[float]) -> str | None:
+    """That a wider pass took much less time than a narrower one, which only other work explains; None if none did.
+
+    Args:
+        seconds: of the target's passes, the narrowest first.
+    """
+    if all(later >= FALL * earlier for earlier, later in combinations(seconds, 2)):
+        return None
+    return (
+        "A wider pass took less time than a narrower one, so something else held the machine up. Measure again when "
+        "nothing else runs, or with more --measurements."
+    )
 
 
 def save(profile: Recorded | None, out: Path) -> None:

@@ -12,14 +12,17 @@ from rich.text import Text
 from specdec_core.adapters import answers, logs
 from specdec_core.adapters.acceptance import Acceptance
 from specdec_core.adapters.asked import asked
-from specdec_core.errors import SettingsError, SpecdecError, TraceError, many
+from specdec_core.errors import SettingsError, SpecdecError, TraceError, many, meant
+from specdec_core.proposers import PROPOSERS
 from specdec_core.record import foreign
 from specdec_core.record.read import race_json
 from specdec_core.record.schema import FORMAT, MAX_JSON_BYTES
 from specdec_core.record.trace import Trace
+from specdec_core.rules import RULES
 
 from . import render as cli_render
 from .common import check_writable, load, print_numbers, read_prompt, write
+from .options import flags
 from .render import err, out, sentences
 
 NO_PAGE = (
@@ -28,6 +31,7 @@ NO_PAGE = (
 )
 
 FIRST_PASS = "Its first pass also reads the prompt, so these times include what 'decode' reports as prefill."
+SAMPLED = "0 is greedy; above it generate's own defaults apply, such as top_k = 50."
 
 
 def import_(
@@ -233,6 +237,9 @@ def _checked(data: bytes, file: Path, counts: Acceptance | None = None) -> list[
             out.print(said)
         if others := foreign.others(trace):
             out.print(Text(f"settings that the lab does not know, kept as they are: {', '.join(others)}"))
+        for what, known in (("proposer", PROPOSERS), ("rule", RULES)):
+            if (name := trace.header.settings[what]) not in known:
+                out.print(Text(f"the lab knows no {what} '{name}', kept as it is.{meant(name, known)}"))
         if missing := foreign.unknown(trace):
             out.print(f"not in the file, so drawn as unknown: {', '.join(missing)}")
     return traces
@@ -253,7 +260,7 @@ def record_transformers(
     max_new_tokens: Annotated[
         int, typer.Option("--max-new-tokens", "-n", help="The most tokens to write.")
     ] = 64,
-    temperature: Annotated[float, typer.Option("--temperature", "-t", help="0 is greedy.")] = 0.0,
+    temperature: Annotated[float, typer.Option("--temperature", "-t", help=SAMPLED)] = 0.0,
     seed: Annotated[int, typer.Option(help="torch's seed, for sampling.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
@@ -264,7 +271,8 @@ def record_transformers(
     """Record transformers' own assisted generation while it runs."""
     with sentences():
         sampling = {"do_sample": True, "temperature": temperature} if temperature else {"do_sample": False}
-        asked(max_new_tokens, seed, sampling | {"prompt_lookup_num_tokens": lookup})
+        with flags():
+            asked(max_new_tokens, seed, sampling | {"prompt_lookup_num_tokens": lookup})
         check_writable(json)
         from transformers.utils.logging import set_verbosity_error
 

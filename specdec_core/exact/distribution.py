@@ -62,8 +62,8 @@ def output_distribution(
         lazy: leaves open what the rule does not look at.
 
     Raises:
-        ValueError: if `length` is too small, if a family is larger than the vocabulary (`distinct`, `fixed`), or if
-            a threshold depends on a token that the rule does not judge.
+        ValueError: if `length` is too small, if a family is larger than the vocabulary (`distinct`, `fixed`), if a
+            threshold depends on a token that the rule does not judge, or if `p` or `q` is no distribution.
     """
     depth = max(TokenTree([0] * len(parents), parents).depths, default=0)
     if length <= depth:

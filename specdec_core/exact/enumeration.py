@@ -8,6 +8,7 @@ a rule that looks where it must not is caught. `lazy=False` takes no such shortc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ drawn and is renormalised (any of the rest once q is exhausted); or the most lik
 sees as deterministic."""
 
 OPEN = -1  # an undecided token
+NEAR = 1e-4  # the most by which a distribution's sum may differ from 1, as in `theory`
 
 
 def rounds(
@@ -38,7 +40,7 @@ def rounds(
 
     Raises:
         ValueError: if a family is larger than the vocabulary (`distinct`, `fixed`), or if a threshold depends
-            on a token that the rule does not judge.
+            on a token that the rule does not judge, or if what `p` or `q` gives is no distribution.
     """
     drafting = _Drafting(parents, p, q, drafts)
     judge = _Judge(rule, drafting, lazy)
@@ -82,6 +84,20 @@ class _Outcome:
         return _Outcome(self.tokens, self.p, self.q, coins, thresholds, self.chance * chance)
 
 
+def _checked(name: str, given: NextProbs) -> NextProbs:
+    """`given`, which refuses to be no distribution."""
+
+    def probs(context: Context) -> Sequence[float]:
+        row = given(context)
+        if not (min(row) >= 0.0 and abs(math.fsum(row) - 1.0) <= NEAR):
+            raise ValueError(
+                f"{name} after {list(context)} is no distribution: it is {[round(x, 6) for x in row]}"
+            )
+        return row
+
+    return probs
+
+
 class _Drafting:
     """The tokens a node can be, given its decided ancestors and siblings."""
 
@@ -92,7 +108,7 @@ class _Drafting:
             [other for other in range(node) if parents[other] == parents[node]]
             for node in range(len(parents))
         ]
-        self.p, self.q, self.drafts = p, q, drafts
+        self.p, self.q, self.drafts = _checked("p", p), _checked("q", q), drafts
         self.vocabulary = len(p(()))
         widest = max((len(elder) + 1 for elder in self.elder), default=0)
         if drafts != "independent" and widest > self.vocabulary:

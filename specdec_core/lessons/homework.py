@@ -35,6 +35,7 @@ Propose = Callable[[list[int], int], Sequence[int]]
 
 EXACT = 1e-9  # the most by which a right answer may differ
 PAIRS = ((0.2, 0.5), (0.5, 0.2), (0.3, 0.3), (0.0, 0.4), (0.9, 1.0))  # p and q of a drafted token
+ABOVE_ZERO = tuple((p, q) for p, q in PAIRS if p > 0.0)
 EXAMPLES = (
     ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]),
     ([0.6, 0.1, 0.3, 0.0], [0.1, 0.2, 0.3, 0.4]),
@@ -80,7 +81,6 @@ def _graded(check: Callable[..., str]) -> Callable[..., Graded]:
 
 def _acceptance(acceptance: Acceptance) -> str:
     """Grade `acceptance(p, q)`: the probability of keeping a token that the draft drew with probability q."""
-    found = [float(acceptance(p, q)) for p, q in PAIRS]
     known: Mapping[str, Acceptance] = {
         "It is p / q where p is larger than q, too, and so no probability: keep such a token always.": lambda p, q: (
             p / q
@@ -94,10 +94,14 @@ def _acceptance(acceptance: Acceptance) -> str:
         "Others have to be kept with p / q.": lambda p, q: float(p >= q),
         "It keeps everything: the text would follow the draft.": lambda p, q: 1.0,
     }
-    _name_known(found, {why: [wrong(p, q) for p, q in PAIRS] for why, wrong in known.items()})
-    for (p, q), chance in zip(PAIRS, found, strict=True):
-        if abs(chance - min(1.0, p / q)) > EXACT:
-            raise _Wrong(f"With p = {p} and q = {q} it gives {chance:.3g} instead of {min(1.0, p / q):.3g}.")
+    for pairs in (ABOVE_ZERO, PAIRS):  # a mistake that divides by p is named before p is 0
+        found = [float(acceptance(p, q)) for p, q in pairs]
+        _name_known(found, {why: [wrong(p, q) for p, q in pairs] for why, wrong in known.items()})
+        for (p, q), chance in zip(pairs, found, strict=True):
+            if not abs(chance - min(1.0, p / q)) <= EXACT:
+                raise _Wrong(
+                    f"With p = {p} and q = {q} it gives {chance:.3g} instead of {min(1.0, p / q):.3g}."
+                )
     return f"The probability of keeping a token is right for all {len(PAIRS)} pairs tried."
 
 
@@ -129,7 +133,7 @@ def _distribution(found: Sequence[float], p: Sequence[float], q: Sequence[float]
             f"With p = {p} and q = {q} a probability is {min(found):.3g}. Where q is larger than p nothing is left: "
             "use 0 there."
         )
-    if abs(math.fsum(found) - 1.0) > EXACT:
+    if not abs(math.fsum(found) - 1.0) <= EXACT:
         raise _Wrong(
             f"With p = {p} and q = {q} the probabilities sum to {math.fsum(found):.3g}. Divide each by their sum."
         )

@@ -149,7 +149,7 @@ class Models:
         if self.larger_draft is None:
             raise SettingsError(
                 f"A larger draft is requested and none is loaded with '{self.target.info.name}'. Load one "
-                "(larger_draft=…), or take the usual draft."
+                "(larger_draft=… or --larger-draft), or take the usual draft."
             )
         return replace(self, draft=self.larger_draft)
 

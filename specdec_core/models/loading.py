@@ -46,8 +46,8 @@ def load_models(
     eagle: str | Path | None = None,
     eagle3: str | Path | None = None,
     mtp: str | Path | None = None,
-    device: str = "auto",
-    dtype: str = "auto",
+    device: str | torch.device = "auto",
+    dtype: str | torch.dtype = "auto",
     graphs: bool = True,
     report: Report = quiet,
     say: Callable[[str], None] = lambda said: None,
@@ -67,8 +67,8 @@ def load_models(
         eagle: an EAGLE head, likewise.
         eagle3: an EAGLE-3 head, likewise.
         mtp: multi-token-prediction modules, likewise.
-        device: auto (cuda, mps, cpu), or one of these.
-        dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16.
+        device: auto (cuda, mps, cpu), or one of these; torch's own will do.
+        dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16; likewise.
         graphs: whether passes on cuda are captured as graphs, where the model allows it; see `runtime.cuda_graphs`.
         report: receives the progress of a conversion, 0 to 1, and its current step.
         say: receives, before any weights are read, how much memory they need and how much is free, as a sentence.

@@ -19,7 +19,7 @@ def no_draft(proposer: str, models: Models) -> str | None:
         )
     return (
         f"The proposer '{proposer}' needs a draft model and none is loaded with '{models.target.info.name}'. "
-        "Load one (draft=…), or choose a proposer without one, such as 'prompt-lookup'."
+        "Load one (draft=… or --draft), or choose a proposer without one, such as 'prompt-lookup'."
     )
 
 
@@ -29,5 +29,5 @@ def no_foreign_draft(proposer: str, models: Models) -> str | None:
         return None
     return (
         f"The proposer '{proposer}' needs a draft with another tokenizer and none is loaded with "
-        f"'{models.target.info.name}'. Load one (foreign_draft=…)."
+        f"'{models.target.info.name}'. Load one (foreign_draft=… or --foreign-draft)."
     )

@@ -7,7 +7,7 @@ alike everywhere, or that never were a model's, breaks none of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, get_args
 
@@ -15,7 +15,7 @@ from specdec_core.errors import many
 from specdec_core.tree import TokenTree
 
 from . import odds
-from .schema import UNSEEN, Judging, Nodes, Round, Stats, Verdict
+from .schema import UNSEEN, Judging, Nodes, Round, Source, Stats, Verdict
 from .stats import Tally
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def _round(row: Round, judging: Judging) -> Iterator[str]:
         yield f"{where}: the committed tokens do not begin with the accepted ones."
     if len(tokens) - len(path) not in (0, 1) or "accepted" in sources[len(path) :]:
         yield f"{where}: {many(len(tokens), 'token')} committed for {many(len(path), 'accepted node')}."
+    elif len(tokens) > len(path) and sources[-1] != (made := last_source(nodes.verdict, nodes.parent)):
+        yield f"{where}: the last token is '{sources[-1]}', and the verdicts make it '{made}'."
     if nodes.coin is not None and nodes.threshold is not None:
         for node, (coin, threshold) in enumerate(zip(nodes.coin, nodes.threshold, strict=True)):
             verdict = nodes.verdict[node]
@@ -84,6 +86,14 @@ def _round(row: Round, judging: Judging) -> Iterator[str]:
                 yield f"{where}: the likeliest token of p at node {position.at} is not the likeliest after penalties."
     if row.positions and [position.token for position in row.positions] != tokens:
         yield f"{where}: the recorded positions are not those of the committed tokens."
+
+
+def last_source(verdicts: Sequence[Verdict], parents: Sequence[int]) -> Source:
+    """The source of a token that follows the accepted ones: corrected where a guess that the target read was not kept,
+    bonus after the last such guess, plain without any."""
+    end = max((node for node, verdict in enumerate(verdicts) if verdict == "accepted"), default=-1)
+    read = [parent for parent, verdict in zip(parents, verdicts, strict=True) if verdict not in UNSEEN]
+    return "corrected" if end in read else "bonus" if read else "plain"
 
 
 def _carried(nodes: Nodes, node: int) -> bool:

@@ -20,6 +20,7 @@ from specdec_core.options import fields
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
+from .audit import last_source
 from .schema import FORMAT, MAX_JSON_BYTES, UNSEEN, UNTOLD, VERSION, Source, Verdict
 from .stats import Tally
 from .trace import Trace, adapter, check_shape, field_names, other_version
@@ -66,7 +67,7 @@ def read(data: bytes) -> list[Trace]:
     try:
         content = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        raise ForeignError([f"The file {not_json(error)}."]) from None
+        raise ForeignError([f"The file {not_json(error, data)}."]) from None
     lanes = content if isinstance(content, list) else [content]
     if not lanes:
         raise ForeignError(["The file is an empty list; expected a trace, or a list with one for each lane."])
@@ -308,13 +309,9 @@ def judged(candidates: Sequence[int], committed: Sequence[int]) -> tuple[list[Ve
 
 
 def _sources(verdicts: Sequence[Verdict], parents: Sequence[int], committed: int) -> list[Source]:
-    """The last token is corrected where something was proposed in its place."""
-    path = [node for node, verdict in enumerate(verdicts) if verdict == "accepted"]
-    end = path[-1] if path else -1
-    seen = [parent for parent, verdict in zip(parents, verdicts, strict=True) if verdict not in UNSEEN]
-    last: Source = "corrected" if end in seen else "bonus" if verdicts else "plain"
-    sources: list[Source] = ["accepted"] * min(len(path), committed)
-    return [*sources, *([last] * (committed - len(sources)))]
+    """Accepted ones, and the last token's."""
+    sources: list[Source] = ["accepted"] * min(verdicts.count("accepted"), committed)
+    return [*sources, *([last_source(verdicts, parents)] * (committed - len(sources)))]
 
 
 def _read(row: dict[str, Any]) -> tuple[list[int], list[int]]:

@@ -30,7 +30,7 @@ def parse_traces(data: bytes) -> list[Trace]:
     try:
         content = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        raise TraceError(f"This is not a trace: the file {not_json(error)}.") from None
+        raise TraceError(f"This is not a trace: the file {not_json(error, data)}.") from None
     if not 1 <= len(content) <= MAX_LANES:
         raise TraceError(f"A race has 1 to {MAX_LANES} lanes, and this file has {len(content)}.")
     lanes = [Trace.from_json(to_json(lane)) for lane in content]
@@ -43,12 +43,13 @@ def parse_traces(data: bytes) -> list[Trace]:
     return lanes
 
 
-def read_traces(path: Path) -> list[Trace]:
-    """The traces of a JSON file: one, or a list of lanes as `race --json` writes it.
+def read_traces(path: str | Path) -> list[Trace]:
+    """The traces of a file that `decode --json`, `race --json` or the app wrote: one, or one for each lane of a race.
 
     Raises:
         TraceError: one sentence that names the file.
     """
+    path = Path(path)
     try:
         if path.stat().st_size > MAX_JSON_BYTES:
             raise TraceError(f"it has {path.stat().st_size:,} bytes; at most {MAX_JSON_BYTES:,} are read.")
@@ -56,4 +57,4 @@ def read_traces(path: Path) -> list[Trace]:
     except OSError as error:
         raise TraceError(f"'{path}' cannot be read: {error.strerror or 'unknown error'}.") from None
     except TraceError as error:
-        raise TraceError(f"'{path}' cannot be shown: {error}") from None
+        raise TraceError(f"'{path}' cannot be read: {error}") from None

@@ -235,7 +235,18 @@ class Round:
 
 @dataclass(slots=True)
 class Stats:
-    """The numbers of a run, with the definitions of the field (see `specdec_core.record.stats`)."""
+    """The numbers of a run.
+
+    - acceptance rate α = accepted / (accepted + rejected). Unreached nodes were not judged, and cut nodes lie beyond
+      the end of the text; neither counts. On a tree, failed siblings would make a single rate meaningless, so where
+      any proposal branched there is only the rate by depth: of the places at that depth where something was judged,
+      the share where something was accepted. On chains it is the conditional acceptance rate of each position.
+    - tokens per target pass τ = committed tokens / target passes after prefill; bonus and corrected tokens count, so
+      plain decoding has τ = 1 exactly.
+    - tokens per second = committed tokens / (draft + verify + judge + commit time); prefill and recording are excluded.
+    - `other_s` is judge and commit time.
+    - `draft_passes` include those that ran ahead, beside a target pass; their time is not in `draft_s`.
+    """
 
     tokens: Count
     target_passes: Count

@@ -1,15 +1,4 @@
-"""The numbers of a run and their definitions (design: Words).
-
-- acceptance rate α = accepted / (accepted + rejected). Unreached nodes were not judged, and cut nodes
-  lie beyond the end of the text; neither counts. On a tree, failed siblings would make a single rate meaningless, so
-  where any proposal branched there is only the rate by depth: of the places at that depth where something was judged,
-  the share where something was accepted. On chains it is the conditional acceptance rate of each position.
-- tokens per target pass τ = committed tokens / target passes after prefill; bonus and corrected tokens count, so
-  plain decoding has τ = 1 exactly.
-- tokens per second = committed tokens / (draft + verify + judge + commit time); prefill and recording are excluded.
-- `other_s` is judge and commit time.
-- `draft_passes` include those that ran ahead, beside a target pass; their time is not in `draft_s`.
-"""
+"""The numbers of a run, added up round by round; `schema.Stats` says what each of them is."""
 
 from __future__ import annotations
 

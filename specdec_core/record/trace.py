@@ -43,7 +43,7 @@ FIGURES = {"specdec-comparison": "a comparison's figures", "specdec-sweep": "a s
 
 @dataclass(slots=True)
 class Trace:
-    """One finished (or cancelled) decode. See design: the record is the product."""
+    """One finished or cancelled decode, with everything that was recorded of it."""
 
     header: Header
     rounds: Annotated[list[Round], Field(max_length=100_000, fail_fast=True)]
@@ -68,11 +68,11 @@ class Trace:
         """Check that the record agrees with itself; one sentence for each contradiction.
 
         An empty list says that, as far as they are recorded, verdicts fit coins and thresholds; the committed tokens
-        begin with the accepted nodes, which are one path; text, cache, clock and statistics are what the rounds add
-        up to; nodes have the probabilities and ranks of the candidates recorded at their position; thresholds
-        follow from p and q (not for the rules 'typical' and 'confidence', for an 'ensemble' that leaves out its
-        weight, for drawn siblings after the first, with 'kseq' for any); and `end` fits the number of tokens and the
-        stop strings.
+        begin with the accepted nodes, which are one path, and the last one has the source that the verdicts give it;
+        text, cache, clock and statistics are what the rounds add up to; nodes have the probabilities and ranks of the
+        candidates recorded at their position; thresholds follow from p and q (not for the rules 'typical' and
+        'confidence', for an 'ensemble' that leaves out its weight, for drawn siblings after the first, with 'kseq'
+        for any); and `end` fits the number of tokens and the stop strings.
 
         It does not say that the probabilities are the models', that coins and tokens were drawn as the seed says,
         or that the last token is an end-of-sequence token: none of that is in a record. Nor is what was left out
@@ -196,7 +196,11 @@ def _check_kind(data: bytes) -> None:
     try:
         content = from_json(data, allow_inf_nan=False)
     except ValueError as error:
-        raise TraceError(f"This is not a trace: its text {not_json(error)}.") from None
+        raise TraceError(f"This is not a trace: its text {not_json(error, data)}.") from None
+    if isinstance(content, list):
+        raise TraceError(
+            "This is a list, such as the lanes of a race, and not one trace; read_traces() reads its file."
+        )
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         given = content.get("format") if isinstance(content, dict) else None
         what = FIGURES.get(given) if isinstance(given, str) else None

@@ -16,7 +16,7 @@ from specdec_core.lazy_torch import torch
 DTYPES = ("float32", "bfloat16", "float16")
 
 
-def choose_device(device: str) -> torch.device:
+def choose_device(device: str | torch.device) -> torch.device:
     """`auto` is cuda, mps, or cpu, whichever is available first; anything else is used as given.
 
     Raises:
@@ -42,12 +42,13 @@ def choose_device(device: str) -> torch.device:
     return chosen
 
 
-def choose_dtype(dtype: str, device: torch.device) -> torch.dtype:
+def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
     """`auto` is bfloat16 on cuda and float32 elsewhere.
 
     Raises:
-        ModelError: if the name is unknown.
+        ModelError: if there is none of that name.
     """
+    dtype = str(dtype).removeprefix("torch.")
     if dtype == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     if dtype not in DTYPES:

@@ -442,8 +442,8 @@ def test_the_command_line_makes_a_page_of_files_and_of_a_race(traces: list[Trace
     ("content", "words"),
     [
         (None, "cannot be read: No such file"),
-        (b"hello", "cannot be shown: This is not a trace"),
-        (b"\xff\xfe", "cannot be shown"),
+        (b"hello", "cannot be read: This is not a trace"),
+        (b"\xff\xfe", "byte-order mark"),
         (b'[{"format": "specdec-trace", "version": 7}]', "has version 7"),
         (b"[" * 100_000, "is not valid JSON"),
         (b"[1, 2", "is not complete JSON"),

@@ -11,6 +11,9 @@ from transformers.generation import candidate_generator
 
 import specdec_core as sd
 from specdec_core.adapters.transformers import record
+from specdec_core.penalties import Penalties
+from specdec_core.record.schema import Candidates
+from specdec_core.sampling import Warp
 
 from .tiny import PROMPTS, build, like, tokenizer
 
@@ -18,6 +21,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "greedy draft": {},
     "sampled draft": {"do_sample": True, "temperature": 0.9, "top_k": 20},
     "greedy with a penalty": {"repetition_penalty": 1.3},
+    "sampled with a penalty": {"do_sample": True, "temperature": 0.5, "top_k": 5, "repetition_penalty": 1.3},
     "greedy lookup": {"prompt_lookup_num_tokens": 4},
     "sampled lookup": {"prompt_lookup_num_tokens": 4, "do_sample": True, "temperature": 0.05},
     "early exit": {"assistant_early_exit": 1},
@@ -103,15 +107,34 @@ def test_the_record_is_what_transformers_did(
 
 
 def _check_probabilities(trace: sd.Trace, target: PreTrainedModel, prompt: list[int]) -> None:
-    """The target's recorded probabilities against a pass over the finished text."""
+    """The target's recorded probabilities against a pass over the finished text, warped by our own code."""
+    settings, text = trace.header.settings, [*prompt, *trace.token_ids]
+    warp = Warp(settings["temperature"], settings["top_k"], settings["top_p"])
+    penalties = Penalties(settings["repetition_penalty"])
     with torch.inference_mode():
-        probs = target(torch.tensor([[*prompt, *trace.token_ids]])).logits[0].float().softmax(-1)
+        logits = target(torch.tensor([text])).logits[0].float()
     at = len(prompt) - 1
     for row in trace.rounds:
         for position in row.positions:
-            expected = probs[at, position.model_p.id]
-            assert torch.allclose(expected, torch.tensor(position.model_p.prob), atol=1e-4)
+            past = penalties.after(text[: at + 1])
+            penalised = logits[at] if past is None else past.next(logits[at])
+            _same(position.model_p, logits[at].softmax(-1))
+            _same(position.penalised_p, None if past is None else penalised.softmax(-1))
+            _same(position.p, warp(penalised))
+            for node in (node for node, parent in enumerate(row.nodes.parent) if parent == position.at):
+                assert row.nodes.rank is not None and row.nodes.p_max is not None
+                token = row.nodes.token[node]
+                assert row.nodes.rank[node] == 1 + int((penalised > penalised[token]).sum())
+                if not warp.greedy:
+                    assert row.nodes.p_max[node] == pytest.approx(float(warp(penalised).max()), abs=1e-4)
             at += 1
+
+
+def _same(head: Candidates | None, probs: torch.Tensor | None) -> None:
+    """A recorded distribution is this one; None: it is not kept."""
+    assert (head is None) == (probs is None)
+    if head is not None and probs is not None:
+        assert torch.allclose(probs[head.id], torch.tensor(head.prob), atol=1e-4)
 
 
 def test_a_call_that_does_not_speculate_is_refused(pair: tuple[PreTrainedModel, PreTrainedModel]) -> None:

@@ -223,6 +223,50 @@ def test_accepted_are_of_judged_guesses_wherever_they_are_counted(
     assert said in flat(run("import", str(file)).output)
 
 
+def test_a_refusal_names_the_flag(run: Any) -> None:
+    """Catches: 'stop.0', and a setting's name where the command line has another."""
+    for given, said in (
+        (("decode", PROMPT, "--stop", ""), "--stop needs at least 1 character, got ''."),
+        (
+            ("record-transformers", PROMPT, "-t", "nan"),
+            "--temperature has to be a number from 0 to 10, got nan.",
+        ),
+    ):
+        assert flat(run(*given).stderr) == f"error: {said}"
+
+
+def test_a_lane_races_against_itself(run: Any) -> None:
+    """Catches: the second of two equal lanes, dropped in silence."""
+    ran = json.loads(
+        run("race", PROMPT, "-n", "2", "-p", "prompt-lookup", "-p", "prompt-lookup", "--json", "-").stdout
+    )
+    assert len(ran) == 3 and ran[1]["header"]["settings"] == ran[2]["header"]["settings"]
+    assert "(2)" in run("race", PROMPT, "-n", "2", *["-p", "prompt-lookup"] * 2).stderr
+
+
+def test_another_engine_s_rule_is_kept_and_named(run: Any, tmp_path: Path) -> None:
+    """Catches: a misspelt rule that nobody mentions, and whose thresholds go unchecked."""
+    file = tmp_path / "run.json"
+    run("decode", PROMPT, "-n", "2", "--json", str(file))
+    file.write_text(
+        file.read_text().replace('"rule":"speculative-sampling"', '"rule":"speculative_sampling"')
+    )
+    said = flat(run("import", str(file)).stdout)
+    assert "knows no rule 'speculative_sampling', kept as it is. Did you mean 'speculative-sampling'?" in said
+
+
+def test_one_lane_is_compared_with_nothing(run: Any) -> None:
+    """Catches: "All texts are equal." of a single one."""
+    assert "texts" not in run("race", PROMPT, "-n", "2", "-p", "none").stderr
+
+
+def test_what_was_written_is_said_in_bytes(run: Any, tmp_path: Path) -> None:
+    """Catches: a size in characters, and a name in brackets that is taken for a style."""
+    file = tmp_path / "run[b].json"
+    said = run("decode", "né 😀", "-n", "2", "--json", str(file)).stderr
+    assert f"run[b].json ({file.stat().st_size:,} bytes)" in flat(said)
+
+
 def test_json_on_standard_output_comes_alone(run: Any) -> None:
     """Catches: verdicts and tables between the lines of a trace that a terminal shows."""
     for command in ("decode", "race"):
@@ -338,7 +382,7 @@ def test_a_refusal_is_one_sentence_before_any_model_is_loaded(
         ("record-transformers x --lookup -1", "1 to 64 tokens a round, got -1"),
         ("record-transformers x --lookup 2 -t -2", "temperature"),
         ("record-transformers x --lookup 2 -t nan", "temperature"),
-        ("record-transformers x --lookup 2 -n 0", "max_new_tokens"),
+        ("record-transformers x --lookup 2 -n 0", "--max-new-tokens"),
         ("memory {here}", "holds no model: neither a config.json nor a GGUF file"),
         ("memory {empty}", "The model's name is empty"),
         ("memory {here}/nope", "There is no file or folder '/"),
@@ -409,6 +453,8 @@ def test_a_profile_refuses_widths_beyond_the_window(
     result = run(*given, "--width", "99999999")
     assert result.exit_code == 2 and "got a width of 99,999,999" in flat(result.stderr)
     assert not [*tmp_path.iterdir()]
+    assert cli_profile.disturbed([1.0, 0.9, 1.3]) is None
+    assert "held the machine up" in (cli_profile.disturbed([1.0, 1.2, 0.8]) or "")
     remark = cli_profile.check_asked(family, recording.Plan(), None, True)
     assert remark is not None and "--eager changes nothing on cpu" in remark
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -303,6 +304,9 @@ def test_what_cannot_be_enumerated_is_refused() -> None:
     rule = SpeculativeSampling()
     with pytest.raises(ValueError, match="writes up to 3 tokens"):
         output_distribution(rule, [-1, 0], random_next_probs(0), random_next_probs(1), 2)
+    for p, q, said in ((0.6, 0.5, "p after"), (0.5, 0.6, "q after"), (0.5, math.nan, "q after")):
+        with pytest.raises(ValueError, match=rf"^{said} \[\] is no distribution: it is \["):
+            distance(rule, [-1, 0], lambda text, p=p: [0.5, p], lambda text, q=q: [0.5, q])
     for drafts in ("distinct", "fixed"):
         with pytest.raises(
             ValueError, match="4 different siblings need as many tokens, the vocabulary has 3"

@@ -79,6 +79,8 @@ def residual(p: list[float], q: list[float]) -> list[float]:
     [
         (lambda p, q: p / q, "no probability"),
         (lambda p, q: min(1.0, q / p) if p else 1.0, "divides q by p"),
+        (lambda p, q: min(1.0, q / p), "divides q by p"),
+        (lambda p, q: math.nan, "it gives nan instead of 0.4"),
         (lambda p, q: p, "the target's own probability"),
         (lambda p, q: float(p >= q), "never another one"),
         (lambda p, q: 1.0, "keeps everything"),
@@ -104,6 +106,7 @@ def test_a_wrong_acceptance_gets_its_reason(wrong: homework.Acceptance, reason: 
             "Softmax where a division belongs",
         ),
         (lambda p, q: residual(p, q)[:-1], "numbers for"),
+        (lambda p, q: [math.nan] * len(p), "sum to nan"),
         (
             lambda p, q: normed([a * (a > b) for a, b in zip(p, q, strict=True)]),
             "away from the target's distribution",
@@ -117,7 +120,7 @@ def test_a_wrong_residual_gets_its_reason(wrong: homework.Residual, reason: str)
 
 def test_a_rule_is_judged_with_both_of_its_functions() -> None:
     """Catches: a grader that looks at the residual alone. Keeping everything writes q: TV(p, q) = .3 for one token."""
-    assert homework.rule(acceptance, residual).right
+    assert homework.acceptance(acceptance).right and homework.rule(acceptance, residual).right
     verdict = homework.rule(lambda p, q: 1.0, residual)
     assert not verdict.right and "away from the target's distribution" in verdict.reason
 

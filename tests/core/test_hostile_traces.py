@@ -71,7 +71,7 @@ def test_what_is_no_json_is_refused(text: str | bytes) -> None:
     ("text", "said"),
     [
         (NOT_JSON["truncated"], "not complete JSON: EOF"),
-        (NOT_JSON["NaN"], "not valid JSON: expected value at line 1"),
+        (NOT_JSON["NaN"], "not valid JSON: it has NaN or Infinity; write null"),
         (NOT_JSON["twice"], "not valid JSON: trailing"),
         ("runs/trace.json", "takes the text of a record, not a path"),
         ("C:\\runs\\one", "got 'C:\\runs\\one'"),

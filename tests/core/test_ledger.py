@@ -250,6 +250,8 @@ def test_other_models_than_the_record_s_are_refused(models: sd.Models) -> None:
     trace = sd.decode(other, [0], sd.Settings(proposer="none", max_new_tokens=4))
     with pytest.raises(sd.SettingsError, match="'scripted target', but 'specdec-target' is loaded"):
         ledger(trace, models)
+    with pytest.raises(sd.TraceError, match=r"^A trace is what decode\(\)"):
+        ledger(other, trace)  # type: ignore[arg-type]
     lines = named(ledger(trace, other))
     assert set(lines) == {"Logits of the widest pass"}  # a scripted model has neither weights nor keys
 

@@ -84,6 +84,8 @@ def test_an_unknown_target_comes_without_a_draft(tmp_path: Path) -> None:
 def test_the_dtype_is_what_was_asked_for(dtype: str, tmp_path: Path) -> None:
     """Catches: a dtype that the checkpoint decides."""
     models = sd.load_models(_save(tmp_path / "model"), device="cpu", dtype=dtype)
+    again = sd.load_models(tmp_path / "model", device=torch.device("cpu"), dtype=getattr(torch, dtype))
+    assert (again.dtype, again.device) == (models.dtype, models.device)
     assert models.target.model.dtype == getattr(torch, dtype)  # type: ignore[attr-defined]
     assert sd.decode(models, "the", sd.Settings(proposer="none", max_new_tokens=4)).header.dtype == dtype
 

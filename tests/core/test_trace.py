@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
+from specdec_core.record import foreign
+from specdec_core.record.read import race_json
 from specdec_core.record.schema import Round
 from specdec_core.testing import Letters, scripted
 
@@ -252,6 +255,16 @@ def _of_an_accepted_node(column: str, change: Callable[[float], float]) -> Calla
     return mutate
 
 
+def _call_a_corrected_token_bonus(trace: sd.Trace) -> None:
+    _row(trace, "rejected").committed.source[-1] = "bonus"
+
+
+def _call_a_bonus_token_corrected(trace: sd.Trace) -> None:
+    next(row for row in trace.rounds if row.committed.source[-1] == "bonus").committed.source[-1] = (
+        "corrected"
+    )
+
+
 def _misstate_the_rates_by_depth(trace: sd.Trace) -> None:
     trace.stats.acceptance_by_depth = [0.01] * 4
 
@@ -281,6 +294,7 @@ MUTATIONS = [
     *(_of_an_accepted_node(name, lambda value: value / 5) for name in ("p", "q", "model_p", "model_q", "threshold")),
     _of_an_accepted_node("rank", lambda _: 900), _misstate_the_rates_by_depth, _end_by_length_too_soon,
     _end_by_a_token_that_did_not_end_it_before, _end_by_a_stop_string_that_is_not_there, _put_an_unseen_node_first,
+    _call_a_corrected_token_bonus, _call_a_bonus_token_corrected,
 ]  # fmt: skip
 
 
@@ -296,6 +310,41 @@ def test_the_audit_catches(mutate: Callable[[sd.Trace], None]) -> None:
     problems = trace.audit()
     assert problems
     assert all(problem.endswith(".") and "\n" not in problem for problem in problems)
+
+
+def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
+    """A trace, and the lanes of a race. Catches: a refusal of a race by from_json that does not name what reads it."""
+    settings = [sd.Settings(proposer=name, max_new_tokens=4) for name in ("none", "draft-model")]
+    lanes = [
+        event.trace
+        for event in sd.race(scripted(_target, _draft), [0, 1, 2], settings)
+        if isinstance(event, sd.Finished)
+    ]
+    one, race = tmp_path / "one.json", tmp_path / "race.json"
+    one.write_text(lanes[0].to_json(), encoding="utf-8")
+    race.write_text(race_json(lanes), encoding="utf-8")
+    assert sd.read_traces(one) == lanes[:1] and sd.read_traces(str(race)) == lanes
+    with pytest.raises(sd.TraceError, match=r"not one trace; read_traces\(\) reads its file\.$"):
+        sd.Trace.from_json(race.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text.replace('"draft_s":0.0', '"draft_s":NaN', 1).encode(), "write null"),
+        (lambda text: text.encode("utf-8-sig"), "byte-order mark"),
+        (lambda text: text.encode("utf-16"), "byte-order mark"),
+        (lambda text: text.replace("{", "{,", 1).encode(), "line 1 column 2"),
+    ],
+    ids=["NaN", "UTF-8 with a mark", "UTF-16", "a comma"],
+)
+def test_what_is_no_json_says_why(change: Callable[[str], bytes], said: str) -> None:
+    """Catches: "expected value at line 1 column 1692" for the NaN that Python's json writes."""
+    clean = sd.decode(scripted(_target, _draft), [0, 1, 2], sd.Settings(max_new_tokens=4, proposer="none"))
+    clean.rounds[0].draft_s = 0.0
+    for read in (sd.Trace.from_json, foreign.read):
+        with pytest.raises(sd.TraceError, match=f"is not valid JSON: .*{said}"):
+            read(change(clean.to_json()))
 
 
 FORMULAS: list[tuple[str, dict[str, object], dict[str, object]]] = [

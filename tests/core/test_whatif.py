@@ -292,3 +292,11 @@ def test_any_costs_can_be_the_clock() -> None:
     costs = Costs(lambda n: 1.0 + 0.5 * (n - 1), lambda n: 0.25, 1, 0.0, 1, 0, "made up")
     result = on_clock(with_rounds([a_round([-1, 0], 3, 2)]), HERE, costs)
     assert result.speedup == pytest.approx(3.0 / 2.5)
+
+
+def test_what_is_no_profile_or_no_trace_is_one_sentence() -> None:
+    """Catches: a profile's name in place of the profile, which ended in an AttributeError."""
+    with pytest.raises(sd.SettingsError, match=r"^A profile is one of profiles\.shipped\(\), .* type str\.$"):
+        replay(decoded(), "h100-sxm")  # type: ignore[arg-type]
+    with pytest.raises(sd.TraceError, match=r"^A trace is what decode\(\)"):
+        replay(HERE, decoded())  # type: ignore[arg-type]
