@@ -217,8 +217,9 @@ class Proposer(ABC):
     # whether γ counts the draft's own tokens, which may be more or fewer of the target's
     own_tokens: ClassVar[bool] = False
 
-    priced: ClassVar[Priced] = "nothing"
-    priced_words: ClassVar[str] = "Drafting runs no model and costs nothing here."  # for the what-if clock
+    priced_words: ClassVar[str] = (
+        "Drafting runs no model and costs nothing here."  # what the what-if clock assumes
+    )
 
     class Options(OptionSet):
         """Has none."""
@@ -273,6 +274,15 @@ class Proposer(ABC):
                     f"Load them ({need}=…), or train some (see training/)."
                 )
         return None
+
+    @classmethod
+    def priced(cls) -> Priced:
+        """What its drafting costs elsewhere, by what it needs."""
+        if cls.uses_draft():
+            return "draft"
+        if "layers" in cls.needs:
+            return "first layers"
+        return "heads" if set(cls.needs) - {"states", "person"} else "nothing"
 
     @classmethod
     def uses_draft(cls) -> bool:

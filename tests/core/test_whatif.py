@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -284,7 +285,10 @@ def test_every_proposer_is_priced_in_one_sentence_of_its_own() -> None:
         result = replay(with_rounds([a_round([], 1, 0)], name), HERE)
         assert [said for said in result.assumptions if said in words.values()] == [sentence], name
         assert result.assumptions[0] == sentence, name
-    assert len({*words.values()}) == len(words)
+    for name, other in itertools.combinations(words, 2):
+        assert words[name] != words[other], (
+            f"'{name}' and '{other}' have the same `priced_words`: give each its own"
+        )
 
 
 def test_any_costs_can_be_the_clock() -> None:
