@@ -167,6 +167,8 @@ def of(**parts: Any) -> Proposal:
         (of(q=torch.ones(2, 3)), r"float32 \(2, 4\), got float32 \(2, 3\)"),
         (of(q=torch.ones(2, 4, dtype=torch.float64)), r"float32 \(2, 4\), got float64 \(2, 4\)"),
         (of(q=[[0.25] * 4] * 2), "got a value of type list"),
+        (of(q=torch.full((2, 4), 0.3)), r"its rows sum to 1\.2 on average, not to 1\. `context\.warp`"),
+        (of(q=torch.tensor([[9.0, 2.0, -1.0, 3.0]] * 2)), "its rows sum to 13 on average"),
         (
             of(logits=torch.ones(2)),
             r"`logits` are None or the draft's rows, float32 \(m, 4\), got float32 \(2,\)",
