@@ -35,6 +35,18 @@ def test_the_files_that_the_architecture_names_exist() -> None:
     ] == []
 
 
+def test_what_the_architecture_says_is_in_a_file_is_defined_there() -> None:
+    """The table "Where is it?". Catches: a function that was moved or renamed since."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \| `([\w/]+\.(?:py|js))` \| `(\w+)` \|$", text, re.MULTILINE)
+    assert len(rows) > 20
+    assert [
+        f"{file} defines no {name}"
+        for file, name in rows
+        if not re.search(rf"\b(def|class|function) {name}\b", (ROOT / file).read_text(encoding="utf-8"))
+    ] == []
+
+
 def test_the_examples_of_the_python_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each block as a reader runs it, one after the other. Catches: an example with a name that was changed."""
     import specdec_core as sd
