@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specdec_core.errors import SpecdecError, TraceError
-from specdec_core.proposers import Drafts
 from specdec_core.record.schema import Round, Verdict
 from specdec_core.record.trace import Trace, as_trace
 from specdec_core.rules import Decision, rule_class
 from specdec_core.rules.recorded import Recorded
 from specdec_core.settings import SAMPLING, Settings
+
+if TYPE_CHECKING:
+    from specdec_core.proposers import Drafts
 
 TREES: tuple[Drafts, ...] = ("fixed tree", "independent tree", "distinct tree")
 
