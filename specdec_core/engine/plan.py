@@ -150,7 +150,7 @@ class Plan:
             self.start_context.tokens[: self.start_context.prompt_length] if self.start_context.source else []
         )
 
-    def hold(self, proposal: Proposal) -> None:
+    def hold(self, context: Context, proposal: Proposal) -> None:
         """Check a proposal against the contract; a violation is a bug in the proposer.
 
         Raises:
@@ -171,6 +171,11 @@ class Plan:
             raise SpecdecError(
                 f"The proposer '{name}' has to give in `q` the distributions its tokens were drawn from, and its rows "
                 f"sum to {mean:.4g} on average, not to 1. `context.warp` makes distributions of logits."
+            )
+        if len(proposal.tree) > context.room:
+            raise SpecdecError(
+                f"The proposer '{name}' has to propose at most context.room nodes, {context.room} in this round, got "
+                f"{len(proposal.tree)}: the memory budget allows no more."
             )
         tree, most = proposal.read, self.proposer.max_nodes(self.settings)
         if len(tree) > most:

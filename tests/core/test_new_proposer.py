@@ -197,6 +197,26 @@ def test_a_proposal_that_breaks_the_contract_is_one_sentence(
         sd.decode(scripted(wavering(4, seed=1)), [0, 1], settings)
 
 
+def test_a_proposal_beyond_the_memory_budget_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a proposer that never looks at `context.room`, and so takes memory that was not to be taken."""
+
+    class Greedy(Proposer):
+        name = "greedy"
+        title = summary = "Greedy"
+
+        def propose(self, context: Context) -> Proposal:
+            return Proposal(sd.TokenTree.chain([1] * context.length))
+
+    monkeypatch.setitem(sd.PROPOSERS, "greedy", Greedy)
+    models = scripted(wavering(4, seed=1))
+    row = models.target.kv_bytes + 8 * models.target.vocabulary
+    settings = sd.Settings(proposer="greedy", max_new_tokens=8, memory_budget_mb=3.5 * row / 1e6)
+    with pytest.raises(
+        sd.SpecdecError, match=r"'greedy' has to propose at most context\.room nodes, 2 in this round"
+    ):
+        sd.decode(models, [0, 1], settings)
+
+
 def test_what_observe_returns_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches: a bare AttributeError a few lines later."""
 
