@@ -12,6 +12,9 @@ SECTIONS = ("hook", "predict", "watch", "change", "explain", "code", "check", "l
 STEPS = ("predict", "watch", "change", "explain", "code", "check", "lab")  # the hook opens the first
 MOST_WORDS = 90  # on one screen
 
+Given = str | float | list[str]
+"""An answer: an option, a number, or several options."""
+
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=40)]
 Expression = Annotated[str, Field(min_length=1, max_length=200)]
 Misconception = Annotated[str, Field(pattern=r"^M(1[0-2]|[1-9])$")]
@@ -149,6 +152,20 @@ class Lesson:
     """The keys of the right options of `predict` and `check`."""
     answer: float | None
     """The right number, where a number is predicted."""
+
+    @property
+    def band(self) -> float:
+        """How far off a right number may be."""
+        return self.front.predict.tolerance * abs(self.answer or 0.0)
+
+    def is_right(self, part: str, given: Given) -> bool:
+        """Whether an answer to `predict` or `check` is right; a number within its tolerance is."""
+        if isinstance(given, list):
+            return frozenset(given) == self.right[part]
+        if isinstance(given, str):
+            return given in self.right[part]
+        assert self.answer is not None
+        return abs(given - self.answer) <= self.band
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from app.text import plain
 from app.ui import presenter
 
 from . import progress, shuffle
-from .lesson import Lesson, Section
+from .lesson import Given, Lesson, Section
 from .words import Words
 
 
@@ -71,7 +71,7 @@ def _lock(lesson: Lesson, mine: progress.Progress, key: str, go: Callable[[str],
     given = st.session_state.get(key)
     if given is None or mine.predict is not None:
         return
-    mine.predict = progress.answer(given, _is_right(lesson, given))
+    mine.predict = progress.answer(given, lesson.is_right("predict", given))
     go("watch")
 
 
@@ -84,15 +84,6 @@ def reveal(mine: progress.Progress) -> None:
     """Lets a teacher continue without a prediction of their own: the class has made theirs aloud."""
     if mine.predict is None:
         mine.predict = progress.answer(None, None)
-
-
-def _is_right(lesson: Lesson, given: progress.Given) -> bool:
-    if isinstance(given, list):
-        return frozenset(given) == lesson.right["predict"]
-    if isinstance(given, str):
-        return given in lesson.right["predict"]
-    assert lesson.answer is not None
-    return abs(given - lesson.answer) <= lesson.front.predict.tolerance * abs(lesson.answer)
 
 
 def strip(lesson: Lesson, mine: progress.Progress, words: Words, *, open_end: bool = False) -> None:
@@ -110,7 +101,7 @@ def strip(lesson: Lesson, mine: progress.Progress, words: Words, *, open_end: bo
         st.markdown(" · ".join([*parts, mark] if mark else parts))
 
 
-def _in_words(lesson: Lesson, given: progress.Given, words: Words) -> str:
+def _in_words(lesson: Lesson, given: Given, words: Words) -> str:
     if isinstance(given, float | int):
         return words.number(given, "g")
     items = lesson.sections["predict"].items

@@ -22,9 +22,10 @@ from app.records import visitor
 from app.records.database import Unavailable
 from app.ui import presenter
 
+from .lesson import Given
+
 log = logging.getLogger(__name__)
 
-Given = str | float | list[str]
 STORE, PRESENTED = "course-progress", "course-presented"
 SAVED = "course-saved"  # as it was last kept
 FORMAT, VERSION = "specdec-course", 1

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from specdec_core.errors import sentences
 
-from . import working
+from . import expressions
 from .lesson import MOST_WORDS, Item, Problem, Section
 from .words import Notation, Words
 
@@ -170,8 +170,8 @@ def compute(expression: str, facts: Mapping[str, Any], line: int) -> Any:
         Mistake: if it has none.
     """
     try:
-        return working.out(expression, facts)
-    except working.CannotWork as error:
+        return expressions.value(expression, facts)
+    except expressions.NoValue as error:
         raise Mistake(line, str(error)) from None
 
 

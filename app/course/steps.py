@@ -249,7 +249,7 @@ def _answer(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
 def _judge(lesson: Lesson, mine: progress.Progress, key: str) -> None:
     given = st.session_state.get(key)
     if given is not None and mine.check is None:
-        mine.check = progress.answer(given, given in lesson.right["check"])
+        mine.check = progress.answer(given, lesson.is_right("check", given))
 
 
 def _lab(lesson: Lesson, mine: progress.Progress, words: Words) -> None:

@@ -1,1 +1,1 @@
-"""Runs that are kept: stored for their owner in one SQLite file, shared by links, and the examples that ship."""
+"""What only the library page shows: runs in a list, and what tells one from the others. `records` keeps them."""

@@ -9,12 +9,11 @@ from math import ceil, floor, isfinite
 from typing import Any, Literal
 
 from app.course import reading, shuffle
-from app.course.lesson import Item, Lesson, Picture
+from app.course.lesson import Given, Item, Lesson, Picture
 from app.course.words import Words
 
 from .states import Now, Part
 
-Given = str | float | list[str]
 Kind = Literal["choice", "several", "number"]
 
 
@@ -90,17 +89,12 @@ class Asked:
 
     def is_right(self, given: Given) -> bool:
         """Whether an answer is right; a number within its tolerance is."""
-        if isinstance(given, list):
-            return frozenset(given) == self.right
-        if isinstance(given, str):
-            return given in self.right
-        assert self.answer is not None
-        return abs(given - self.answer) <= self.band
+        return self.lesson.is_right(self.part, given)
 
     @property
     def band(self) -> float:
         """How far off a right number may be."""
-        return self.lesson.front.predict.tolerance * abs(self.answer or 0.0)
+        return self.lesson.band
 
     def _counted(self) -> dict[str, str]:
         """From where to where a number is right, rounded inwards: both of them are."""

@@ -24,8 +24,9 @@ from starlette.staticfiles import StaticFiles
 
 from app.choosing import usual
 from app.course import pictures, reading
+from app.course.lesson import Given
 from app.room import codes, drive, export, here, orders, running, stills, together, trees, views
-from app.room.asked import Given, asked, fresh
+from app.room.asked import asked, fresh
 from app.room.limits import Limit
 from app.room.states import Now
 from app.room.store import Cast

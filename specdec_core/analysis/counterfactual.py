@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specdec_core.errors import SpecdecError, TraceError
 from specdec_core.record.schema import Round, Verdict
@@ -18,6 +18,11 @@ from specdec_core.record.trace import Trace, as_trace
 from specdec_core.rules import Decision, rule_class
 from specdec_core.rules.recorded import Recorded
 from specdec_core.settings import SAMPLING, Settings
+
+if TYPE_CHECKING:
+    from specdec_core.proposers import Drafts
+
+TREES: tuple[Drafts, ...] = ("fixed tree", "independent tree", "distinct tree")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,13 @@ def judge_again(trace: Trace, rule: str, rule_options: Mapping[str, Any] | None 
     judge, rounds = kind(options), []
     for row in trace.rounds:
         met = row.nodes.threshold if repeats else None
-        decision = judge.judge_recorded(Recorded(row, kind, settings, met, trace.header.own_probabilities))
+        seen = Recorded(row, kind, settings, met, trace.header.own_probabilities)
+        if not seen.tree.is_chain and all(kind.unsuited(drafts) for drafts in TREES):
+            raise TraceError(
+                f"Round {row.index} of this trace proposes a tree, and the rule '{rule}' judges chains. Choose "
+                "'speculative-sampling', or a trace of a proposer that drafts a chain."
+            )
+        decision = judge.judge_recorded(seen)
         rounds.append(_close(row, decision, _ends(trace, row)))
     return Counterfactual(rule, options.model_dump(), kind.lossless, rounds)
 

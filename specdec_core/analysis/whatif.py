@@ -151,11 +151,11 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
     how.append(
         "Which guesses were accepted is taken from the record: another pair of models would agree more, or less."
     )
-    if kind and kind.priced == "heads" and any(head.output_rows is None for head in trace.header.heads):
+    if kind and kind.priced() == "heads" and any(head.output_rows is None for head in trace.header.heads):
         how.append(
             "The record does not say how much of the output matrix the heads read, so the whole is counted."
         )
-    if kind and kind.priced == "heads":
+    if kind and kind.priced() == "heads":
         how.append(
             "A head keeps the size, relative to its target, that it has in the record. The target's output matrix does "
             f"not: it is {costs.output_share:.0%} of what a pass reads there, and usually a larger share of a smaller "
@@ -206,7 +206,7 @@ def _draft_pass(
     """Seconds of one drafting pass over `tokens` tokens."""
     if kind and kind.off_the_clock:
         return 0.0
-    priced = kind.priced if kind else "draft"
+    priced = kind.priced() if kind else "draft"
     if priced == "heads":
         return _heads_share(trace, costs) * costs.target(tokens)
     if priced == "first layers":

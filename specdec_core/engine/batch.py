@@ -239,8 +239,8 @@ class _Running:
                 logits = self.draft.reader.step(wanted)
                 for at in drafting:
                     self.draft.slots[at].logits = logits[at]
-        for at, lane in enumerate(self.lanes):
-            lane.plan.hold(found[at])
+        for at, (lane, context) in enumerate(zip(self.lanes, contexts, strict=True)):
+            lane.plan.hold(context, found[at])
         return [found[at] for at in range(len(self.lanes))]
 
     def read_by_draft(self, at: int, tokens: list[int]) -> list[int]:

@@ -236,7 +236,7 @@ class Lane:
     def propose(self, context: Context) -> Proposal:
         """The proposer's tree, checked against the contract."""
         proposal = self.plan.proposer.propose(context)
-        self.plan.hold(proposal)
+        self.plan.hold(context, proposal)
         return proposal
 
     def verify(self, context: Context, proposal: Proposal) -> Verified:

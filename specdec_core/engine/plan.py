@@ -30,6 +30,7 @@ from .prompt import check_window, read_prompt
 from .text import names_of
 
 Ask = Callable[[str], str]
+ROUNDED = 1e-3  # how far rounding may take the sum of a distribution from 1
 
 
 def no_tree(kind: type[Proposer], settings: Settings, models: Models) -> str | None:
@@ -149,7 +150,7 @@ class Plan:
             self.start_context.tokens[: self.start_context.prompt_length] if self.start_context.source else []
         )
 
-    def hold(self, proposal: Proposal) -> None:
+    def hold(self, context: Context, proposal: Proposal) -> None:
         """Check a proposal against the contract; a violation is a bug in the proposer.
 
         Raises:
@@ -159,11 +160,22 @@ class Plan:
         name = self.settings.proposer
         if (wrong := breach(proposal, self.drafts, self.start_context.vocabulary)) is not None:
             raise SpecdecError(f"The proposer '{name}' {wrong}.")
-        # one sum over it, whatever its size
-        if proposal.q is not None and not math.isfinite(float(proposal.q.sum())):
+        q = proposal.q
+        mean = 1.0 if q is None or not len(q) else float(q.sum()) / len(q)  # one number, whatever its size
+        if not math.isfinite(mean):
             raise ModelError(
                 f"The proposer '{name}' drew from a q with numbers that are not finite (NaN or infinite). If a model "
                 "drafts, load it with dtype float32 or take another one; else the proposer is at fault."
+            )
+        if abs(mean - 1.0) > ROUNDED:
+            raise SpecdecError(
+                f"The proposer '{name}' has to give in `q` the distributions its tokens were drawn from, and its rows "
+                f"sum to {mean:.4g} on average, not to 1. `context.warp` makes distributions of logits."
+            )
+        if len(proposal.tree) > context.room:
+            raise SpecdecError(
+                f"The proposer '{name}' has to propose at most context.room nodes, {context.room} in this round, got "
+                f"{len(proposal.tree)}: the memory budget allows no more."
             )
         tree, most = proposal.read, self.proposer.max_nodes(self.settings)
         if len(tree) > most:

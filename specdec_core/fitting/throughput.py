@@ -70,7 +70,7 @@ class Price:
     def _draft(self, candidate: Candidate) -> PassTime | None:
         """The passes of its draft; the target's are the same for all candidates."""
         kind = proposer_class(candidate.settings.proposer)
-        if kind.priced != "draft":
+        if kind.priced() != "draft":
             return None
         which = kind.which_draft(candidate.settings)
         return (

@@ -1,17 +1,14 @@
-"""How far to draft this round. One class per policy; `LENGTH_POLICIES` lists them."""
+"""The length policies, by name: how far to draft this round. A new one is one file here and one line in `_TABLE`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.errors import SettingsError
+from specdec_core.registry import chosen, table
 from specdec_core.settings import Settings
 
 from .base import LengthPolicy
-from .confidence import Confidence
-from .cost_aware import CostAware
 from .fixed import FixedLength
-from .heuristic import Heuristic
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
@@ -26,10 +23,14 @@ __all__ = [
     "room",
 ]
 
+_TABLE = (  # file.class, in the order in which they are offered
+    "fixed.FixedLength",
+    "confidence.Confidence",
+    "heuristic.Heuristic",
+    "cost_aware.CostAware",
+)
 
-LENGTH_POLICIES: dict[str, type[LengthPolicy]] = {
-    kind.name: kind for kind in (FixedLength, Confidence, Heuristic, CostAware)
-}
+LENGTH_POLICIES: dict[str, type[LengthPolicy]] = table(__name__, _TABLE)
 
 
 def policy_class(settings: Settings) -> type[LengthPolicy]:
@@ -38,11 +39,7 @@ def policy_class(settings: Settings) -> type[LengthPolicy]:
     Raises:
         SettingsError: naming the known policies.
     """
-    if settings.length_policy not in LENGTH_POLICIES:
-        raise SettingsError(
-            f"There is no length policy '{settings.length_policy}'. Choose one of: {', '.join(LENGTH_POLICIES)}."
-        )
-    return LENGTH_POLICIES[settings.length_policy]
+    return chosen(settings.length_policy, "length policy", LENGTH_POLICIES)
 
 
 def read_options(settings: Settings) -> Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from specdec_core.errors import SettingsError, meant
+from specdec_core.registry import chosen, table
 
 from .contract import Context, DraftedAhead, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
 
@@ -33,14 +32,7 @@ _TABLE = (  # file.class, in the order in which they are offered
     "you.You",
 )
 
-
-def _kind(entry: str) -> type[Proposer]:
-    file, name = entry.split(".")
-    kind: type[Proposer] = getattr(import_module(f".{file}", __name__), name)
-    return kind
-
-
-PROPOSERS: dict[str, type[Proposer]] = {kind.name: kind for kind in map(_kind, _TABLE)}
+PROPOSERS: dict[str, type[Proposer]] = table(__name__, _TABLE)
 
 
 def proposer_class(name: str) -> type[Proposer]:
@@ -49,11 +41,7 @@ def proposer_class(name: str) -> type[Proposer]:
     Raises:
         SettingsError: naming the known proposers.
     """
-    if name not in PROPOSERS:
-        raise SettingsError(
-            f"There is no proposer '{name}'.{meant(name, PROPOSERS)} Choose one of: {', '.join(PROPOSERS)}."
-        )
-    return PROPOSERS[name]
+    return chosen(name, "proposer", PROPOSERS)
 
 
 def available(models: Models) -> dict[str, str | None]:

@@ -17,7 +17,7 @@ from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
 from .elsewhere import Counterpart
-from .refusals import no_draft, no_foreign_draft
+from .refusals import lacking
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -217,8 +217,8 @@ class Proposer(ABC):
     # whether γ counts the draft's own tokens, which may be more or fewer of the target's
     own_tokens: ClassVar[bool] = False
 
-    priced: ClassVar[Priced] = "nothing"
-    priced_words: ClassVar[str] = "Drafting runs no model and costs nothing here."  # for the what-if clock
+    # what the what-if clock assumes of its drafting
+    priced_words: ClassVar[str] = "Drafting runs no model and costs nothing here."
 
     class Options(OptionSet):
         """Has none."""
@@ -245,34 +245,17 @@ class Proposer(ABC):
     def why_not(cls, models: Models, person: bool = True) -> str | None:
         """Why these models cannot serve this proposer, as a sentence; None if they can. `person`: if one can be
         asked."""
-        target = models.target.info.name
-        for need in cls.needs:
-            if need == "draft":
-                if (missing := no_draft(cls.name, models)) is not None:
-                    return missing
-            elif need == "foreign draft":
-                if (missing := no_foreign_draft(cls.name, models)) is not None:
-                    return missing
-            elif need in ("layers", "states"):
-                if not models.causal:
-                    does = (
-                        "runs the first layers of the target"
-                        if need == "layers"
-                        else "reads the target's hidden states"
-                    )
-                    return (
-                        f"The proposer '{cls.name}' {does}, which is possible with causal language models only, and "
-                        f"'{target}' is not one."
-                    )
-            elif need == "person":
-                if not person:
-                    return f"The proposer '{cls.name}' needs a person to type the next words, and there is nobody here."
-            elif need not in models.heads:
-                return (
-                    f"The proposer '{cls.name}' needs trained {need} heads and none are loaded with '{target}'. "
-                    f"Load them ({need}=…), or train some (see training/)."
-                )
-        return None
+        missing = (lacking(cls.name, need, models, person) for need in cls.needs)
+        return next(filter(None, missing), None)
+
+    @classmethod
+    def priced(cls) -> Priced:
+        """What its drafting costs elsewhere, by what it needs."""
+        if cls.uses_draft():
+            return "draft"
+        if "layers" in cls.needs:
+            return "first layers"
+        return "heads" if set(cls.needs) - {"states", "person"} else "nothing"
 
     @classmethod
     def uses_draft(cls) -> bool:
@@ -334,7 +317,8 @@ class Proposer(ABC):
 
     @abstractmethod
     def propose(self, context: Context) -> Proposal:
-        """Guess what follows `context.tokens`; at most `context.limit` levels deep and `context.room` nodes large."""
+        """Guess what follows `context.tokens`: at most `context.room` nodes on `context.length` levels, or on
+        `context.limit` ones where the proposer's own options say how deep it grows."""
 
     def draft_ahead(self, context: Context, proposal: Proposal) -> None:  # noqa: B027
         """Start drafting the next round during the target's pass, if `settings.overlap` is set; returns at once.

@@ -237,7 +237,6 @@ class DraftModel(Proposer):
         "A much smaller model with the same tokenizer writes γ tokens ahead, and the target checks them in one pass. "
         "It is slower when the small model guesses badly (poems, rare names) or is not small enough."
     )
-    priced = "draft"
     priced_words = "Each draft pass costs what the profile gives for its draft model, over one token."
     needs = ("draft",)
     can_overlap = True

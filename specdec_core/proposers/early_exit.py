@@ -31,7 +31,6 @@ class EarlyExit(Proposer):
         "It is slower when a model was not trained to exit early, because then the first layers guess badly and still "
         "cost their share of a full pass."
     )
-    priced = "first layers"
     priced_words = (
         "A pass of the first layers costs their share of the layers, and the output matrix in full."
     )

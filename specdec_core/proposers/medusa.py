@@ -42,7 +42,6 @@ class Medusa(Proposer):
         "guesses are checked together as a tree. No head knows what the others chose, so it is slower "
         "when the text may continue in several ways, and when a wide tree makes the target's pass expensive."
     )
-    priced = "heads"
     priced_words = (
         "A pass of the Medusa heads is priced by size: the parameters of all heads, and once their rows of the output "
         "matrix, against those that a target pass over one token reads."

@@ -32,7 +32,6 @@ class ParallelDraft(Proposer):
         "A draft model trained with mask tokens guesses all γ tokens in one pass, none of which sees the others. It is "
         "slower when the later guesses, made without the earlier ones, are wrong too often."
     )
-    priced = "draft"
     priced_words = (
         "A round's one draft pass costs what the profile gives for its draft model, over all tokens it read, masks "
         "included."

@@ -1,4 +1,4 @@
-"""Why loaded models cannot serve a proposer that needs a draft, as sentences."""
+"""Why loaded models cannot serve a proposer, as sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,26 @@ if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
 
 
-def no_draft(proposer: str, models: Models) -> str | None:
+def lacking(proposer: str, need: str, models: Models, person: bool) -> str | None:
+    """Why one of a proposer's `needs` is not met; None if it is. `person`: if one can be asked."""
+    if need == "draft":
+        return _no_draft(proposer, models)
+    if need == "foreign draft":
+        return _no_foreign_draft(proposer, models)
+    if need in ("layers", "states"):
+        return None if models.causal else _no_inside(proposer, need, models)
+    if need == "person":
+        alone = f"The proposer '{proposer}' needs a person to type the next words, and there is nobody here."
+        return None if person else alone
+    if need in models.heads:
+        return None
+    return (
+        f"The proposer '{proposer}' needs trained {need} heads and none are loaded with '{models.target.info.name}'. "
+        f"Load them ({need}=…), or train some (see training/)."
+    )
+
+
+def _no_draft(proposer: str, models: Models) -> str | None:
     """Why a proposer that needs a draft model has none; None if there is one."""
     if models.draft is not None:
         return None
@@ -23,11 +42,22 @@ def no_draft(proposer: str, models: Models) -> str | None:
     )
 
 
-def no_foreign_draft(proposer: str, models: Models) -> str | None:
+def _no_foreign_draft(proposer: str, models: Models) -> str | None:
     """Why a proposer that needs a draft with another tokenizer has none; None if there is one."""
     if models.foreign_draft is not None:
         return None
     return (
         f"The proposer '{proposer}' needs a draft with another tokenizer and none is loaded with "
         f"'{models.target.info.name}'. Load one (foreign_draft=… or --foreign-draft)."
+    )
+
+
+def _no_inside(proposer: str, need: str, models: Models) -> str:
+    """Why a proposer that uses parts of the target cannot do so with one that is not a causal language model."""
+    does = {"layers": "runs the first layers of the target", "states": "reads the target's hidden states"}[
+        need
+    ]
+    return (
+        f"The proposer '{proposer}' {does}, which is possible with causal language models only, and "
+        f"'{models.target.info.name}' is not one."
     )

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 class StateTree(Proposer):
     """Keeps the modules' memories in step with the target's states; the tree is deterministic at every temperature."""
 
-    priced = "heads"
     uses = ("deeper", "nodes")
 
     class Options(Proposer.Options):

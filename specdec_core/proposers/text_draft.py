@@ -36,7 +36,6 @@ class TextDraft(Proposer):
         "target's tokens. It is slower when the two models split or write text differently, and always guesses the "
         "draft's most likely text, even at a temperature."
     )
-    priced = "draft"
     priced_words = (
         "Each draft pass costs what the profile gives for its draft model, over one token of its own."
     )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
-from specdec_core.errors import SettingsError, meant
 from specdec_core.record.trace import Trace
+from specdec_core.registry import chosen, table
 
 from .base import Decision, Judgement, Rule
 
@@ -20,14 +18,7 @@ _TABLE = (  # file.class, in the order in which they are offered: lossless ones 
     "ensemble.Ensemble",
 )
 
-
-def _rule(entry: str) -> type[Rule]:
-    file, name = entry.split(".")
-    rule: type[Rule] = getattr(import_module(f".{file}", __name__), name)
-    return rule
-
-
-RULES: dict[str, type[Rule]] = {rule.name: rule for rule in map(_rule, _TABLE)}
+RULES: dict[str, type[Rule]] = table(__name__, _TABLE)
 
 
 def rule_class(name: str) -> type[Rule]:
@@ -36,11 +27,7 @@ def rule_class(name: str) -> type[Rule]:
     Raises:
         SettingsError: naming the known rules.
     """
-    if name not in RULES:
-        raise SettingsError(
-            f"There is no rule '{name}'.{meant(name, RULES)} Choose one of: {', '.join(RULES)}."
-        )
-    return RULES[name]
+    return chosen(name, "rule", RULES)
 
 
 def lossy(trace: Trace) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from specdec_core.errors import TraceError
 from specdec_core.lazy_torch import torch
 from specdec_core.record.schema import Verdict
 
@@ -68,11 +67,6 @@ class Block(Rule):
         return decision.then(tree, p[kept])
 
     def judge_recorded(self, seen: Recorded) -> Decision:
-        if not seen.tree.is_chain:
-            raise TraceError(
-                f"Round {seen.row.index} of this trace proposes a tree, and the rule 'block' judges chains. Choose "
-                "'speculative-sampling', or a trace of a proposer that drafts a chain."
-            )
         claims = _claims(seen.p, seen.q)
         # The masses were not taken from one-hot vectors if a rule with own probabilities at T = 0 judged.
         masses = _fixed_masses(claims, seen.p) if seen.one_hot else seen.row.block_mass

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.course import inventory, overview, progress, reading, teaching, working
+from app.course import expressions, inventory, overview, progress, reading, teaching
 from app.course.lesson import SECTIONS, STEPS, Lesson
 from app.course.words import Words
 
@@ -222,8 +222,8 @@ def test_what_a_link_names_wrongly_is_reported_and_the_rest_of_it_works(
     ["1/0", "[1][5]", "'a' + 1", "", "x = 1", "lambda: 1", "(1).real", "'x' * 10**9"],
 )
 def test_an_expression_that_cannot_be_worked_out_says_so(expression: str) -> None:
-    with pytest.raises(working.CannotWork):
-        working.out(expression, {})
+    with pytest.raises(expressions.NoValue):
+        expressions.value(expression, {})
 
 
 # --- what ships ----------------------------------------------------------------------------------------------------

@@ -15,7 +15,11 @@ from specdec_core.record.trace import Trace
 def test_every_proposer_has_an_example_and_everything_in_the_index_is_sound() -> None:
     found, problems = recorded.load()
     assert problems == []
-    assert {example.lanes[-1].proposer for example in found} == set(PROPOSERS)
+    shown = {example.lanes[-1].proposer for example in found}
+    assert shown == set(PROPOSERS), (
+        f"no recorded example of {sorted(set(PROPOSERS) - shown)}: describe one in assets/traces/index.toml, then "
+        "record it with `python -m scripts.record_traces ID`"
+    )
     assert {example.kind for example in found} == {"proposer", "lesson"}
     assert set(recorded.files()) == {name for example in found for name in example.files}
     assert sum(path.stat().st_size for path in recorded.files().values()) < 5_000_000

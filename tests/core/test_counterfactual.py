@@ -17,7 +17,7 @@ import specdec_core as sd
 from specdec_core.analysis.counterfactual import judge_again, why_not
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context, Proposal
-from specdec_core.proposers.contract import Dropped
+from specdec_core.proposers.contract import Drafts, Dropped
 from specdec_core.randomness import Stream, uniforms
 from specdec_core.record.schema import Round
 from specdec_core.rules import RULES, Judgement, Rule
@@ -27,6 +27,7 @@ from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 
 from .distributions import mixture, wavering
+from .matrix import valid
 from .tiny import PROMPTS, pair
 from .trees import Drawn, Ranked, _within
 
@@ -148,16 +149,14 @@ def rebuilt(
 
 def served(proposer: str, rule: str, warp: Warp) -> bool:
     """Whether the rule itself takes such proposals at this temperature."""
-    if rule == "exact-match":
-        return warp.greedy
-    apart = proposer in APART and not warp.greedy
-    return proposer not in TREES or (rule != "block" and not (rule == "kseq" and apart))
+    return valid(**chosen(proposer), rule=rule, temperature=warp.temperature) is not None
 
 
 def known(proposer: str, rule: str, warp: Warp, recorded: str) -> bool:
     """Whether the record is said to hold what the rule needs."""
     drawn = proposer in DRAWN and not warp.greedy
-    return served(proposer, rule, warp) and not (rule == "kseq" and drawn and recorded != "kseq")
+    again = "judge_recorded" in vars(RULES[rule])
+    return again and served(proposer, rule, warp) and not (rule == "kseq" and drawn and recorded != "kseq")
 
 
 @pytest.mark.parametrize("warp", WARPS, ids=lambda warp: f"T={warp.temperature}")
@@ -252,6 +251,24 @@ def test_a_text_that_ends_in_a_round_ends_under_the_other_rule_too() -> None:
                     assert tokens.index(4) == len(tokens) - 1 == judged.tokens - 1
                     cut += 1
     assert cut > 5
+
+
+def test_a_rule_for_chains_is_not_shown_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that does not look: what it refuses to decode it must not judge. Catches: figures of a rule that was
+    given what it says it cannot judge."""
+
+    class Chains(SpeculativeSampling):
+        name = "chains"
+
+        @classmethod
+        def unsuited(cls, drafts: Drafts) -> str | None:
+            return None if drafts == "chain" else "Not a chain."
+
+    monkeypatch.setitem(RULES, Chains.name, Chains)
+    tree = decoded("branching likeliest", "speculative-sampling", {}, Warp(1.0))
+    with pytest.raises(sd.TraceError, match="proposes a tree, and the rule 'chains' judges chains"):
+        judge_again(tree, "chains")
+    assert why_not(decoded("draft-model", "speculative-sampling", {}, Warp(1.0)), "chains") is None
 
 
 def test_lossy_rules_gain_tokens_and_the_parting_is_named() -> None:

@@ -126,28 +126,40 @@ def _together(scripted_models: bool, field: str, name: str) -> Counter[Text]:
     )
 
 
+def _follows(meter: Meter, texts: Counter[Text], of: sd.Settings | str) -> None:
+    """The texts follow the target's distribution; else a sentence that says where to look."""
+    who = of if isinstance(of, str) else f"'{of.proposer}' under '{of.rule}' with {of.length_policy} length"
+    chance = meter.chance(texts)
+    assert chance > FALSE_ALARM, (
+        f"what {who} writes does not follow the target's distribution (chance {chance:.1g}). If a proposer fails under "
+        "every rule, its `q` is not what its tokens were drawn from, or it drops tokens because of what they are; if a "
+        "rule fails with every proposer, tests/core/test_exact.py shows the smallest tree; if a length policy fails, "
+        "it decides by a token that was already drawn."
+    )
+
+
 @pytest.mark.parametrize("settings", ON_SCRIPTED)
 def test_scripted_models_write_the_targets_distribution(settings: sd.Settings) -> None:
     """Catches: a residual, coin, cache, bonus or draft that is off, a draft dropped because of what it is."""
-    assert SCRIPTED_METER.chance(Counter(_written(True, settings.model_dump_json()))) > FALSE_ALARM
+    _follows(SCRIPTED_METER, Counter(_written(True, settings.model_dump_json())), settings)
 
 
 @pytest.mark.parametrize(("field", "name"), _groups(ON_SCRIPTED))
 def test_the_cases_of_a_rule_or_proposer_together(field: str, name: str) -> None:
     """Catches: a deviation too small for the texts of one case."""
-    assert SCRIPTED_METER.chance(_together(True, field, name)) > FALSE_ALARM
+    _follows(SCRIPTED_METER, _together(True, field, name), f"the {field} '{name}'")
 
 
 @pytest.mark.parametrize("settings", ON_REAL)
 def test_a_real_model_writes_its_own_distribution(settings: sd.Settings) -> None:
     """The same for proposers that need layers, states or heads. Catches also: states or rows of the wrong position."""
-    assert REAL_METER.chance(Counter(_written(False, settings.model_dump_json()))) > FALSE_ALARM
+    _follows(REAL_METER, Counter(_written(False, settings.model_dump_json())), settings)
 
 
 @pytest.mark.parametrize(("field", "name"), _groups(ON_REAL))
 def test_a_real_models_cases_together(field: str, name: str) -> None:
     """Catches: a deviation too small for the texts of one case."""
-    assert REAL_METER.chance(_together(False, field, name)) > FALSE_ALARM
+    _follows(REAL_METER, _together(False, field, name), f"the {field} '{name}'")
 
 
 # The gallery's as well, where they differ and can be seen: in the texts of `BlockTokenResidual` nothing shows, and

@@ -94,11 +94,20 @@ def test_a_lossless_rule_writes_the_targets_distribution_on_every_ordered_tree_o
     shapes = [shape for size in range(1, 7) for shape in ordered_trees(size)]
     assert len(shapes) == 196
     count, off, shape = farthest(name, shapes, drafts)
-    assert off <= ROUNDING, shape
-    assert count == (6 if name == "block" or (name == "kseq" and drafts == "distinct") else 196)
+    assert off <= ROUNDING, biased(name, off, drafts, shape)
+    assert count == 196 if name in ("speculative-sampling", "token-matching") else count in (6, 196)
 
 
-FOR_TREES = [name for name in LOSSLESS if name != "block"]
+def biased(name: str, off: float, drafts: Siblings, shape: Shape) -> str:
+    """What a failure means."""
+    return (
+        f"the rule '{name}' says it is lossless, but what it writes is {off:.2g} away from the target's distribution, "
+        f"with {drafts} drafts on the tree of parents {list(shape)}: correct its thresholds or `final`, refuse such "
+        "trees in `unsuited`, or set `lossless = False`"
+    )
+
+
+FOR_TREES = [name for name in LOSSLESS if any(suits(RULES[name], (-1, -1), kind) for kind in SIBLINGS)]
 
 
 @pytest.mark.parametrize("name", FOR_TREES)
@@ -113,7 +122,7 @@ def test_and_on_two_hundred_larger_trees(name: str) -> None:
     kinds = [kind for kind in SIBLINGS if suits(RULES[name], (-1, -1), kind)]
     for turn, drafts in enumerate(kinds, start=FOR_TREES.index(name)):
         count, off, shape = farthest(name, trees[turn % len(kinds) :: len(kinds)], drafts)
-        assert off <= ROUNDING, (drafts, shape)
+        assert off <= ROUNDING, biased(name, off, drafts, shape)
         judged += count
     assert judged == 200
 
@@ -138,7 +147,8 @@ def test_every_lossless_rule_keeps_the_text_of_a_one_hot_target(name: str, draft
                 random_next_probs(f"q{number}", vocabulary),
             )
             draft = one_hot(q) if number % 2 and drafts == "independent" else q
-            assert distance(RULES[name](), shape, p, draft, drafts) <= ROUNDING, shape
+            off = distance(RULES[name](), shape, p, draft, drafts)
+            assert off <= ROUNDING, biased(name, off, drafts, shape)
 
 
 class ResampleFromTarget(Rule):

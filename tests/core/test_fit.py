@@ -281,6 +281,8 @@ def test_rules_that_change_the_text_are_tried_only_when_asked_for() -> None:
 
 def test_every_proposer_is_tried_or_left_out_on_purpose() -> None:
     """Catches: a new proposer that no fit ever tries; options that no proposer has, dropped in silence."""
+    new = sorted(sd.PROPOSERS.keys() - _SPACE.keys() - set(UNTRIED))
+    assert not new, f"fitting/candidates.py: say in _SPACE what a fit tries of {new}, or name them in UNTRIED"
     assert _SPACE.keys() | set(UNTRIED) == sd.PROPOSERS.keys() and not _SPACE.keys() & set(UNTRIED)
     for name, space in _SPACE.items():
         for changes in space:

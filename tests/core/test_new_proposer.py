@@ -167,6 +167,8 @@ def of(**parts: Any) -> Proposal:
         (of(q=torch.ones(2, 3)), r"float32 \(2, 4\), got float32 \(2, 3\)"),
         (of(q=torch.ones(2, 4, dtype=torch.float64)), r"float32 \(2, 4\), got float64 \(2, 4\)"),
         (of(q=[[0.25] * 4] * 2), "got a value of type list"),
+        (of(q=torch.full((2, 4), 0.3)), r"its rows sum to 1\.2 on average, not to 1\. `context\.warp`"),
+        (of(q=torch.tensor([[9.0, 2.0, -1.0, 3.0]] * 2)), "its rows sum to 13 on average"),
         (
             of(logits=torch.ones(2)),
             r"`logits` are None or the draft's rows, float32 \(m, 4\), got float32 \(2,\)",
@@ -193,6 +195,26 @@ def test_a_proposal_that_breaks_the_contract_is_one_sentence(
     settings = sd.Settings(proposer="broken", temperature=temperature, max_new_tokens=8)
     with pytest.raises(sd.SpecdecError, match=rf"^The proposer 'broken' .*{words}.*\.$"):
         sd.decode(scripted(wavering(4, seed=1)), [0, 1], settings)
+
+
+def test_a_proposal_beyond_the_memory_budget_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a proposer that never looks at `context.room`, and so takes memory that was not to be taken."""
+
+    class Greedy(Proposer):
+        name = "greedy"
+        title = summary = "Greedy"
+
+        def propose(self, context: Context) -> Proposal:
+            return Proposal(sd.TokenTree.chain([1] * context.length))
+
+    monkeypatch.setitem(sd.PROPOSERS, "greedy", Greedy)
+    models = scripted(wavering(4, seed=1))
+    row = models.target.kv_bytes + 8 * models.target.vocabulary
+    settings = sd.Settings(proposer="greedy", max_new_tokens=8, memory_budget_mb=3.5 * row / 1e6)
+    with pytest.raises(
+        sd.SpecdecError, match=r"'greedy' has to propose at most context\.room nodes, 2 in this round"
+    ):
+        sd.decode(models, [0, 1], settings)
 
 
 def test_what_observe_returns_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import specdec_core as sd
+from specdec_core.lengths import LENGTH_POLICIES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -69,10 +70,24 @@ def test_the_core_knows_no_screen() -> None:
     assert {"torch", "transformers", "specdec_core"} <= imported
 
 
-@pytest.mark.parametrize("table", [sd.PROPOSERS, sd.RULES])
-def test_every_proposer_and_rule_explains_itself(table: dict[str, type]) -> None:
-    """A name, a title and two sentences for the page. Catches: a new file that is registered under another name."""
+def test_proposers_rules_and_policies_are_described_without_torch() -> None:
+    """Catches: a new file for which every list and menu waits until torch is loaded."""
+    for package in ("proposers", "rules", "lengths"):
+        for path in sorted((ROOT / "specdec_core" / package).glob("*.py")):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+                assert not any(name.partition(".")[0] == "torch" for name in names), (
+                    f"{package}/{path.name} imports torch for every list of names: take it from "
+                    "specdec_core.lazy_torch, and types from torch under TYPE_CHECKING"
+                )
+
+
+@pytest.mark.parametrize("table", [sd.PROPOSERS, sd.RULES, LENGTH_POLICIES])
+def test_every_proposer_rule_and_length_policy_explains_itself(table: dict[str, type]) -> None:
+    """A title and two sentences for the page. Catches: a new file that does not say when it does not pay."""
     for name, kind in table.items():
-        assert kind.name == name
-        assert kind.title and kind.summary.endswith(".")
-        assert kind.summary.count(". ") >= 1
+        assert kind.title, f"give '{name}' a `title`"
+        assert kind.summary.endswith(".") and kind.summary.count(". ") >= 1, (
+            f"the `summary` of '{name}' has to be two sentences: what it does, and when it does not pay"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -284,7 +285,33 @@ def test_every_proposer_is_priced_in_one_sentence_of_its_own() -> None:
         result = replay(with_rounds([a_round([], 1, 0)], name), HERE)
         assert [said for said in result.assumptions if said in words.values()] == [sentence], name
         assert result.assumptions[0] == sentence, name
-    assert len({*words.values()}) == len(words)
+    free = sd.proposers.Proposer.priced_words
+    for name, other in itertools.combinations(words, 2):
+        assert words[name] != words[other] or words[name] == free, (
+            f"'{name}' and '{other}' have the same `priced_words`: give each its own"
+        )
+    for name, kind in sd.PROPOSERS.items():
+        assert words[name] != free or kind.priced() == "nothing", (
+            f"'{name}' drafts with {kind.priced()}: say in `priced_words` what the what-if clock takes for it"
+        )
+
+
+def test_what_drafting_costs_follows_from_what_it_needs() -> None:
+    """Catches: a proposer with a draft model whose drafting is free on every other machine."""
+
+    class Another(sd.proposers.Proposer):
+        needs = ("draft",)
+
+    assert Another.priced() == "draft"
+    expected = {
+        **dict.fromkeys(
+            ("draft-model", "parallel-draft", "text-draft", "shared-tokens", "branching"), "draft"
+        ),
+        **dict.fromkeys(("medusa", "eagle", "eagle3", "mtp"), "heads"),
+        **dict.fromkeys(("none", "blind", "prompt-lookup", "lookahead", "oracle", "you"), "nothing"),
+        "early-exit": "first layers",
+    }
+    assert {name: sd.PROPOSERS[name].priced() for name in expected} == expected
 
 
 def test_any_costs_can_be_the_clock() -> None:

@@ -1,4 +1,4 @@
-"""Proposers that branch, for tests: the product's own propose chains so far, the loop and the rules take any tree."""
+"""Proposers of trees that the product's own never grow, for tests: the loop and the rules take any."""
 
 from __future__ import annotations
 

@@ -97,7 +97,9 @@ def test_the_player_knows_whose_guesses_are_drawn(page: Page, proposer: str, opt
     drawn = any(q not in (None, 1.0) for row in trace.rounds for q in row.nodes.q or [])
     assert trace.stats.proposed > 0 or proposer == "none"
     stage(page, trace)
-    assert page.evaluate("lane.draws") is drawn
+    assert page.evaluate("lane.draws") is drawn, (
+        f"'{proposer}' {'draws' if drawn else 'does not draw'} its guesses: see DRAWING in app/player/static/model.js"
+    )
 
 
 def test_a_drawn_chain_is_one_also_where_every_q_is_1(page: Page, server: Server) -> None:

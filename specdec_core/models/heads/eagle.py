@@ -73,11 +73,6 @@ class EagleHead(Continuing):
         # in a tuple: its float32 angles must not be converted by `to(dtype)`
         self._rotary = (LlamaRotaryEmbedding(config),)
 
-    @property
-    def own_embedding(self) -> bool:
-        """Whether the head has input embeddings."""
-        return hasattr(self, "embed_tokens")
-
     def decoder_layers(self) -> list[Any]:
         return list(self.layers)
 

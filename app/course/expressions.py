@@ -15,15 +15,15 @@ from . import facts
 _PLAIN = {"min": min, "max": max, "abs": abs, "len": len, "round": round, "sum": sum}
 
 
-class CannotWork(ValueError):
+class NoValue(ValueError):
     """One sentence about why an expression has no value."""
 
 
-def out(expression: str, names: Mapping[str, Any]) -> Any:
+def value(expression: str, names: Mapping[str, Any]) -> Any:
     """The value of an expression with these `names`.
 
     Raises:
-        CannotWork: if it is invalid, uses an unknown name, or calls a function that fails.
+        NoValue: if it is invalid, uses an unknown name, or calls a function that fails.
     """
     known = {**_PLAIN, **facts.functions()}
     calculator = EvalWithCompoundTypes(names=dict(names), functions=known)
@@ -32,11 +32,11 @@ def out(expression: str, names: Mapping[str, Any]) -> Any:
         ast.parse(expression, mode="eval")  # simpleeval would also accept statements
         return calculator.eval(expression)
     except SyntaxError:
-        raise CannotWork(f"`{expression}` is not an expression; write it as in Python.") from None
+        raise NoValue(f"`{expression}` is not an expression; write it as in Python.") from None
     except (FeatureNotAvailable, InvalidExpression) as error:
-        raise CannotWork(
+        raise NoValue(
             f"`{expression}` cannot be computed ({error}); it may use what is given, facts above it, and the "
             f"functions {', '.join(sorted(known))}."
         ) from None
     except (SpecdecError, ValueError, TypeError, ArithmeticError, LookupError) as error:
-        raise CannotWork(f"`{expression}` cannot be computed: {error}") from None
+        raise NoValue(f"`{expression}` cannot be computed: {error}") from None
