@@ -353,7 +353,7 @@ def test_a_file_that_is_no_library_of_ours_is_refused_and_left_alone(tmp_path: P
         other.executescript(VERSION_1 + "PRAGMA user_version = 99;")
     below = text / "library.sqlite3"
     for path, words in (
-        (text, "no SQLite database"),
+        (text, "not an SQLite database"),
         (foreign, "belongs to another program"),
         (newer, f"version 99 and this program reads up to {database.VERSION}"),
         (below, "its folder cannot be made"),
