@@ -108,7 +108,8 @@ class _Drafting:
             [other for other in range(node) if parents[other] == parents[node]]
             for node in range(len(parents))
         ]
-        self.p, self.q, self.drafts = _checked("p", p), _checked("q", q), drafts
+        self.p, self.drafts = _checked("p", p), drafts
+        self.q = q if drafts == "fixed" else _checked("q", q)  # fixed guesses need only its order
         self.vocabulary = len(p(()))
         widest = max((len(elder) + 1 for elder in self.elder), default=0)
         if drafts != "independent" and widest > self.vocabulary:

@@ -223,8 +223,7 @@ DECIDES = {  # what the panel says where it names no chance
 def _passing(rule: str, masses: tuple[float, ...]) -> float:
     """How likely one of several fixed guesses at a place passes: every coin gone through; all other tokens are one."""
     probs = [*masses, max(0.0, 1.0 - sum(masses))]
-    ranks = [2.0**-place for place in range(len(masses))] + [0.0]
-    order = [each / sum(ranks) for each in ranks]
+    order = [2.0**-place for place in range(len(masses))] + [0.0]
     judge = RULES[rule](RULES[rule].read_options(Settings(rule=rule)))
     return expected_accepted(judge, [-1] * len(masses), lambda _: probs, lambda _: order, "fixed")
 

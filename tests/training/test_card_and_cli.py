@@ -83,7 +83,7 @@ def test_the_card_outlives_the_training_logs(tmp_path: Path) -> None:
     write_card(models, shipped | before, {})
     assert [plot.read_bytes() for plot in plots] == drawn
     card = (models / "README.md").read_text(encoding="utf-8")
-    assert "| target-3 | 1,702 | 13,942,784 |" in card and "| eagle3 | 11,476 | 23,502,848 |" in card
+    assert "| target-3 | 1,702 | 13,942,784 |" in card and "| eagle3 | 19,290 | 39,505,920 |" in card
     with pytest.raises(ValueError, match=r"no prepared text in .*run `prepare`"):
         measure(models, tmp_path / "data", tmp_path, {}, [], "today")
 
