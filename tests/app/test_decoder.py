@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -433,8 +434,12 @@ def test_a_visitor_who_thinks_holds_no_decoder(served: Family) -> None:
 
 def replicas() -> set[int]:
     """The processes of the decoders on Ray Serve."""
-    below = psutil.Process().children(recursive=True)
-    return {process.pid for process in below if "ServeReplica:decoder" in " ".join(process.cmdline())}
+    found = set()
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it ended since it was listed
+            if "ServeReplica:decoder" in " ".join(process.cmdline()):
+                found.add(process.pid)
+    return found
 
 
 @pytest.mark.serve
