@@ -14,9 +14,9 @@ class Eagle3(StateTree):
     name = "eagle3"
     title = "EAGLE-3 head"
     summary = (
-        "One trained layer reads the states of several of the target's layers, from low to high, and was trained on its "
-        "own guesses several tokens ahead. It is slower on small targets, whose passes are hardly more expensive than its "
-        "own, and when the text needs tokens that its smaller vocabulary lacks."
+        "One trained layer reads the states of several of the target's layers, from low to high, and was trained on "
+        "its own guesses several tokens ahead. It is slower on small targets, whose passes are hardly more expensive "
+        "than its own, and when the text needs tokens that its smaller vocabulary lacks."
     )
     priced_words = (
         "A pass of the EAGLE-3 head is priced by size: the parameters that it reads, its own output matrix among them, "

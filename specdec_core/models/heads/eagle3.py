@@ -1,6 +1,6 @@
 """An EAGLE-3 head (Li et al. 2025): one decoder layer that reads states of several of the target's layers.
 
-`fc` joins the states of several of the target's layers at place t. The layer reads, side by side, the norm of the
+`fc` joins these states at place t. The layer reads, side by side, the norm of the
 token at t + 1 and the norm of that joined state, and adds what it finds to the state. It is trained to guess tokens,
 not states, on its own outputs over several steps, so its output may be fed back in place of a joined state.
 
