@@ -288,7 +288,7 @@ const PARTS = {
 document.addEventListener("keydown", (event) => {
   const where = /** @type {any} */ (event.target);
   if (event.ctrlKey || event.metaKey || event.altKey || (where.matches?.("input") && !["radio", "checkbox"].includes(where.type))) return;
-  const at = /^[1-9]$/.test(event.key) ? Number(event.key) - 1 : /^[a-l]$/i.test(event.key) ? LETTERS.indexOf(event.key.toUpperCase()) : -1;
+  const at = event.key.length === 1 ? Math.max(LETTERS.indexOf(event.key.toUpperCase()), "123456789".indexOf(event.key)) : -1;
   const option = document.getElementById(`option-${at}`);
   if (option) {
     option.focus();
