@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from specdec_core.errors import meant
+from specdec_core.models.catalogue import HEADS
+
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
 
+OTHER_NEEDS = ("draft", "foreign draft", "layers", "states", "person")  # than trained heads
+
 
 def lacking(proposer: str, need: str, models: Models, person: bool) -> str | None:
-    """Why one of a proposer's `needs` is not met; None if it is. `person`: if one can be asked."""
+    """Why one of a proposer's `needs` is not met; None if it is. `person`: if one can be asked.
+
+    Raises:
+        ValueError: if it is nothing that a proposer can need.
+    """
     if need == "draft":
         return _no_draft(proposer, models)
     if need == "foreign draft":
@@ -21,6 +30,12 @@ def lacking(proposer: str, need: str, models: Models, person: bool) -> str | Non
         return None if person else alone
     if need in models.heads:
         return None
+    if need not in HEADS:
+        known = [*OTHER_NEEDS, *HEADS]
+        raise ValueError(
+            f"The proposer '{proposer}' says in its class that it needs '{need}'.{meant(need, known)} "
+            f"What a proposer can need: {', '.join(known)}."
+        )
     return (
         f"The proposer '{proposer}' needs trained {need} heads and none are loaded with '{models.target.info.name}'. "
         f"Load them ({need}=…), or train some (see training/)."

@@ -18,6 +18,8 @@ NEAR = 1e-3  # ours agree to six digits; what other engines write is rounded
 LEAST = 0.01  # a formula that divides by less than this would only show the rounding of what it divides
 IGNORING_Q = ("exact-match", "token-matching")  # each guess is judged as if it were fixed
 WALKING = ("speculative-sampling", "kseq", "ensemble", *IGNORING_Q)
+ENTROPY_NEAR = 0.02  # the same, in nats: a sum over up to 64 rounded numbers
+MOST_ENTROPY = 30.0  # of any vocabulary, as the format has it
 KEPT = ("p", "model_p", "penalised_p", "q", "model_q", "penalised_q")  # of nodes and of positions alike
 
 
@@ -26,6 +28,7 @@ def problems(row: Round, header: Header) -> Iterator[str]:
     yield from _thresholds(row, header.settings)
     yield from _candidates(row)
     yield from _ranks(row, header.own_probabilities)
+    yield from _summaries(row, header.vocabulary)
 
 
 def _thresholds(row: Round, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -160,3 +163,56 @@ def _ranks(row: Round, own_probabilities: bool) -> Iterator[str]:
                     f"Round {row.index}: node {node} has rank {rank}, which the candidates at node {position.at} "
                     "rule out."
                 )
+
+
+def _summaries(row: Round, vocabulary: int) -> Iterator[str]:
+    """Entropies and overlaps against the candidates at their position: what these leave open gives a range."""
+    for position in row.positions:
+        ranges: list[tuple[str, float | None, tuple[float, float], float]] = [
+            (
+                "entropy_p",
+                position.entropy_p,
+                entropy_range(position.model_p, math.log(vocabulary)),
+                ENTROPY_NEAR,
+            )
+        ]
+        if position.model_q is not None:  # of a draft whose vocabulary the record does not tell
+            ranges.append(
+                ("entropy_q", position.entropy_q, entropy_range(position.model_q, MOST_ENTROPY), ENTROPY_NEAR)
+            )
+        tokens = {row.nodes.token[node] for node in _children(row, position.at)}
+        if position.q is not None:
+            ranges.append(("overlap", position.overlap, overlap_range(position.p, position.q), NEAR))
+        elif tokens:
+            ranges.append(("overlap", position.overlap, mass_range(position.p, tokens), NEAR))
+        for name, stated, (low, high), near in ranges:
+            if stated is not None and not low - near <= stated <= high + near:
+                yield (
+                    f"Round {row.index}: {name} at node {position.at} is {stated:.5f}; the candidates there make it "
+                    f"{low:.5f}{f' to {high:.5f}' if high - low > near else ''}."
+                )
+
+
+def entropy_range(head: Candidates, most: float) -> tuple[float, float]:
+    """Least and largest entropy in nats of a distribution with this head; `most` is that of its whole vocabulary."""
+    known = -math.fsum(prob * math.log(prob) for prob in head.prob if prob > 0)
+    if head.tail <= 0:
+        return known, known
+    each = min(head.tail, min(head.prob)) or head.tail  # no other token has more than the least one listed
+    return known - head.tail * math.log(each), known + head.tail * (most - math.log(head.tail))
+
+
+def overlap_range(p: Candidates, q: Candidates) -> tuple[float, float]:
+    """Least and largest Σ min(p, q) of distributions with these heads."""
+    one, other = (dict(zip(head.id, head.prob, strict=True)) for head in (p, q))
+    known = math.fsum(min(prob, other[token]) for token, prob in one.items() if token in other)
+    only_p = math.fsum(prob for token, prob in one.items() if token not in other)
+    only_q = math.fsum(prob for token, prob in other.items() if token not in one)
+    return known, known + min(only_p, q.tail) + min(only_q, p.tail) + min(p.tail, q.tail)
+
+
+def mass_range(p: Candidates, tokens: set[int]) -> tuple[float, float]:
+    """Least and largest sum of p over tokens."""
+    listed = dict(zip(p.id, p.prob, strict=True))
+    known = math.fsum(listed.get(token, 0.0) for token in tokens)
+    return known, known + (p.tail if any(token not in listed for token in tokens) else 0.0)

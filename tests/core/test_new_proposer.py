@@ -235,3 +235,15 @@ def test_what_observe_returns_is_checked_too(monkeypatch: pytest.MonkeyPatch) ->
         sd.SpecdecError, match=r"'watching' has to return None or a DraftedAhead from observe\(\)"
     ):
         sd.decode(scripted(wavering(4, seed=1)), [0, 1], sd.Settings(proposer="watching"))
+
+
+def test_a_misspelt_need_is_not_answered_as_missing_heads() -> None:
+    """Catches: "needs trained darft heads and none are loaded"."""
+
+    class Careless(DraftModel):
+        needs = ("darft",)
+
+    with pytest.raises(
+        ValueError, match=r"'draft-model' says in its class that it needs 'darft'\. Did you mean"
+    ):
+        Careless.why_not(scripted(wavering(5, seed=1)))

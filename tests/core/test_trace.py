@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -13,9 +14,9 @@ from hypothesis import strategies as st
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
-from specdec_core.record import foreign
+from specdec_core.record import foreign, odds
 from specdec_core.record.read import race_json
-from specdec_core.record.schema import Round
+from specdec_core.record.schema import Candidates, Round
 from specdec_core.testing import Letters, scripted
 
 from .distributions import mixture, wavering
@@ -255,6 +256,17 @@ def _of_an_accepted_node(column: str, change: Callable[[float], float]) -> Calla
     return mutate
 
 
+def _of_a_position(name: str, change: Callable[[float], float]) -> Callable[[sd.Trace], None]:
+    """Another number at a position where something was drafted."""
+
+    def mutate(trace: sd.Trace) -> None:
+        position = _row(trace, "accepted").positions[0]
+        setattr(position, name, change(getattr(position, name)))
+
+    mutate.__name__ = f"another_{name}"
+    return mutate
+
+
 def _call_a_corrected_token_bonus(trace: sd.Trace) -> None:
     _row(trace, "rejected").committed.source[-1] = "bonus"
 
@@ -295,6 +307,7 @@ MUTATIONS = [
     _of_an_accepted_node("rank", lambda _: 900), _misstate_the_rates_by_depth, _end_by_length_too_soon,
     _end_by_a_token_that_did_not_end_it_before, _end_by_a_stop_string_that_is_not_there, _put_an_unseen_node_first,
     _call_a_corrected_token_bonus, _call_a_bonus_token_corrected,
+    *(_of_a_position(name, lambda value: value / 2) for name in ("entropy_p", "entropy_q", "overlap")),
 ]  # fmt: skip
 
 
@@ -310,6 +323,29 @@ def test_the_audit_catches(mutate: Callable[[sd.Trace], None]) -> None:
     problems = trace.audit()
     assert problems
     assert all(problem.endswith(".") and "\n" not in problem for problem in problems)
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), kept=st.integers(1, 12), sharpness=st.floats(0.1, 8.0))
+def test_what_a_head_tells_of_a_whole_distribution(seed: int, kept: int, sharpness: float) -> None:
+    """Ranges of entropy, overlap and mass hold the whole distributions' values, and are points where all is kept."""
+    chance = np.random.default_rng(seed)
+    p, q = (np.exp(sharpness * chance.normal(size=12)) for _ in range(2))
+    p, q = p / p.sum(), q / q.sum()
+    heads = [
+        Candidates(order[:kept].tolist(), one[order[:kept]].tolist(), float(one[order[kept:]].sum()))
+        for one in (p, q)
+        for order in [np.argsort(-one)]
+    ]
+    some = set(chance.choice(12, 3, replace=False).tolist())
+    for (low, high), whole in (
+        (odds.entropy_range(heads[0], float(np.log(12))), -(p * np.log(p)).sum()),
+        (odds.overlap_range(*heads), np.minimum(p, q).sum()),
+        (odds.mass_range(heads[0], some), p[list(some)].sum()),
+    ):
+        assert low - 1e-9 <= whole <= high + 1e-9
+        if kept == 12:
+            assert high - low < 1e-9
 
 
 def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
