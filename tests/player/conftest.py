@@ -21,6 +21,12 @@ HERE = Path(__file__).parent
 STATIC = HERE.parent.parent / "app" / "player" / "static"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".json": "application/json"}
 
+COMMITTED = """at => [...shadow.querySelectorAll(`.lane[data-lane="${at}"] .committed .tok`)]
+  .map(token => token.textContent).join("")"""
+# The elements with the attributes a reader or a program could see; the slider's position and inline widths included.
+# Once the player has scrolled, which it does in a frame.
+SERIALISED = "() => new Promise(requestAnimationFrame).then(() => shadow.querySelector('.player').outerHTML)"
+
 
 def _traces() -> dict[str, str]:
     return {"/traces/plain.json": plain_trace().to_json(), "/traces/spec.json": spec_trace().to_json()}
@@ -205,3 +211,16 @@ def open_player(page: Page, **changes: Any) -> None:
     ready = ".stage:not([hidden]) .lane" if wanted["traces"] else ".notice:not([hidden]), .lane"
     page.wait_for_function("ready => shadow.querySelector(ready)", arg=ready)
     page.evaluate(FRAME)
+
+
+def stop_at(page: Page, stop: int) -> None:
+    """Scrub to a stop, and wait until the player has scrolled there."""
+    page.evaluate(
+        """stop => {
+          const slider = shadow.querySelector('.slider');
+          slider.value = stop;
+          slider.dispatchEvent(new Event('input'));
+          return new Promise(requestAnimationFrame);
+        }""",
+        stop,
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
+from specdec_core.record import odds
 from specdec_core.record.schema import (
     Candidates,
     Committed,
@@ -182,18 +184,48 @@ def _describe(row: Round, plan: Plan) -> None:
                 q=q,
                 model_q=q,
                 residual=_around(token, 0.75, 20) if source == "corrected" else None,
-                entropy_p=1.25,
-                entropy_q=1.0 if q else None,
-                overlap=0.625 if drafted else None,
+                entropy_p=_least_entropy(p),
+                entropy_q=_least_entropy(q) if q else None,
+                overlap=odds.overlap_range(p, q)[0] if q else None,
                 draw=None if source == "accepted" else 0.375,
             )
         )
 
 
 def _around(id: int, probability: float, other: int) -> Candidates:
-    """A distribution with `probability` on one token, half of the rest on another and half in the tail."""
+    """A distribution with `probability` on one token, most of the rest on another and a fifth of it in the tail."""
     if other == id:
         other = (id + 1) % len(WORDS)
-    rest = (1 - probability) / 2
-    pairs = sorted([(id, probability), (other, rest)], key=lambda pair: -pair[1])
-    return Candidates([token for token, _ in pairs], [value for _, value in pairs], rest)
+    tail = (1 - probability) / 5
+    pairs = sorted([(id, probability), (other, 1 - probability - tail)], key=lambda pair: -pair[1])
+    return Candidates([token for token, _ in pairs], [value for _, value in pairs], tail)
+
+
+def _least_entropy(head: Candidates) -> float:
+    return odds.entropy_range(head, most=0.0)[0]
+
+
+def branching_record(wide: int, deep: int) -> dict[str, Any]:
+    """A record whose first round is a tree: `wide` siblings at the root, each with a chain of `deep` nodes, one of its
+    leaves pruned and one discarded, so that the node columns have gaps."""
+    record: dict[str, Any] = json.loads(spec_trace().to_json())
+    nodes = record["rounds"][0]["nodes"]
+    parents: list[int] = []
+    for _ in range(wide):
+        parents.append(-1)
+        parents += range(len(parents) - 1, len(parents) - 1 + deep)
+    size = len(parents)
+    verdicts = ["unreached"] * size
+    verdicts[0], verdicts[1] = "accepted", "rejected"
+    parents += [0, size - 1]
+    verdicts += ["pruned", "discarded"]
+    depths: list[int] = []
+    for parent in parents:
+        depths.append(1 if parent < 0 else depths[parent] + 1)
+    nodes.update(parent=parents, depth=depths, verdict=verdicts, token=[at % 24 for at in range(size + 2)])
+    for name in ("p", "q", "model_p", "coin", "threshold", "entropy", "rank"):
+        nodes[name] = [1 if name == "rank" else 0.5] * size + [None, None]
+    nodes["model_q"] = [0.5] * (size + 2)
+    record["rounds"][0].update(riders=7, ahead_s=0.0042)
+    record["rounds"][0]["committed"] = {"token": [nodes["token"][0], 3], "source": ["accepted", "corrected"]}
+    return record

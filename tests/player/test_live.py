@@ -12,9 +12,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from specdec_core.record.trace import Trace
-from tests.player.conftest import Server, data, open_player
+from tests.player.conftest import COMMITTED, Server, data, open_player
 from tests.player.samples import WORDS, plain_trace, spec_trace
-from tests.player.test_replay import COMMITTED
 
 pytestmark = pytest.mark.browser
 ARCHITECTURE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"

@@ -9,10 +9,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from specdec_core.record.repeats import find
-from tests.player.conftest import Server, open_player
+from tests.player.conftest import COMMITTED, SERIALISED, Server, open_player, stop_at
 from tests.player.samples import NUMBERS, Plan, plain_trace, spec_trace
 from tests.player.test_live import _steps
-from tests.player.test_replay import COMMITTED, SERIALISED, stop_at
 
 pytestmark = pytest.mark.browser
 

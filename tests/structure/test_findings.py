@@ -69,7 +69,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "player/test_odds.py::test_at_temperature_zero_one_sentence_says_what_is_compared",
     ),
     "10 keys, wherever the focus is": (
-        "player/test_replay.py::test_keys_that_nobody_needs_are_the_player_s_and_no_other_leaves_its_place",
+        "player/test_keys.py::test_keys_that_nobody_needs_are_the_player_s_and_no_other_leaves_its_place",
         "player/test_live.py::test_a_run_becomes_a_replay",
         "browser/test_export.py::test_a_page_from_disk_plays_with_the_keys_and_writes_the_trace_s_own_text",
     ),
