@@ -3,7 +3,7 @@
     python -m benchmarks.heads                       the bundled models on the shipped prompts
     python -m benchmarks.heads --prompts my.jsonl    other prompts, as `specdec sweep --prompts` takes them; in
                                                      benchmarks/heads_prompts.jsonl 220 that no training has seen, in
-                                                     heads_fresh_1.jsonl to _7 others, that no choice was made by
+                                                     heads_fresh_1.jsonl to _8 others, that no choice was made by
     python -m benchmarks.heads --heldout training/runs/data
                                                      beginnings of documents that were held back from training
     python -m benchmarks.heads --tree-temperature 0.65
@@ -31,6 +31,7 @@ from specdec_core.sweep.cases import ORDER, from_jsonl, shipped
 TREES: dict[str, dict[str, float]] = {
     "chain of 5": {"nodes": 5, "depth": 5, "top_k": 1},  # as vLLM runs both
     "usual": {},
+    "usual, 8 levels": {"depth": 8},
     "32 in 8 levels": {"nodes": 32, "depth": 8, "top_k": 10},
     "59 in 8 levels": {"nodes": 59, "depth": 8, "top_k": 10},
 }
