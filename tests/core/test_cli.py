@@ -188,7 +188,7 @@ def test_the_lanes_of_a_race_may_differ_in_what_the_lanes_of_a_sweep_may(run: An
         "8",
         *lanes,
         "-p",
-        "draft-model:l.threshold=0.3,length_policy=confidence",
+        "draft-model: l.threshold = 0.3, length_policy=confidence",
         "--json",
         "-",
     )
@@ -336,6 +336,13 @@ def test_ids_of_models_are_never_cut(run: Any) -> None:
             ("race", "x", "-p", "draft-model:colour=1"),
             "The lane 'draft-model:colour=1' has no 'colour'. Choose one of: draft",
         ),
+        (
+            ("race", "x", "-p", "draft-model,draft-length=2"),
+            "has no 'draft-length'. Did you mean 'draft_length'?",
+        ),
+        (("sweep", "-l", "suffix,factr=2"), "has no 'factr'. Did you mean 'factor'?"),
+        (("sweep", "--families", "cod"), "no family of prompts 'cod'. Did you mean 'code'?"),
+        (("decode", "x", "-p", "EAGLE"), "There is no proposer 'EAGLE'. Did you mean 'eagle'?"),
         *(
             (
                 (command, *word, f"draft-model,{given}"),
