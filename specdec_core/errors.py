@@ -71,6 +71,8 @@ def kind_of(given: object) -> str:
 
 def not_json(error: ValueError, data: bytes) -> str:
     """Why `data` is no JSON, without subject and full stop: the parser's `error`, or a cause that it does not name."""
+    if not data.strip():
+        return "is empty"
     if data.startswith((BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE)):
         return "is not valid JSON: it begins with a byte-order mark; save it as UTF-8 without one"
     try:
