@@ -290,7 +290,9 @@ def lanes_of(shared: Shared, given: Sequence[str], what: str) -> list[tuple[str,
         there |= known.keys()
         options = {key: value for key, value in everywhere.items() if key in known}
         unused -= options.keys()
-        lanes.append((text, _lane(shared, text, name, options, pairs_of(rest))))
+        own = {key: value.strip() for key, value in pairs_of(rest).items()}
+        spelled = ",".join((name, *(f"{key}={value}" for key, value in own.items())))
+        lanes.append((spelled, _lane(shared, text, name, options, own)))
     if unused:
         name = min(unused)
         raise SettingsError(

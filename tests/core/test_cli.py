@@ -200,6 +200,19 @@ def test_the_lanes_of_a_race_may_differ_in_what_the_lanes_of_a_sweep_may(run: An
     assert [one["length_options"] for one in ran] == [{}, {}, {"threshold": 0.3}]
 
 
+def test_a_lane_is_named_one_way_however_it_is_written(run: Any) -> None:
+    """Catches: one lane under two names, and blanks that tear a table's label apart."""
+    lanes = (
+        "-p",
+        "draft-model : draft_length = 2 , rule=block",
+        "-p",
+        "draft-model,draft_length=2,rule=block",
+    )
+    result = run("race", PROMPT, "-n", "8", *lanes)
+    assert result.exit_code == 0, result.output
+    assert flat(result.output).count("draft_length=2") == 2 and "(2)" in result.output
+
+
 def test_a_race_of_fewer_than_sixteen_tokens_has_no_speedup(run: Any) -> None:
     """Catches: a speedup from two tokens, which the app refuses; and its silence where one is missing."""
     words = "–: no speedup, fewer than 16 tokens in a lane"
