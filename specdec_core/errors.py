@@ -43,6 +43,9 @@ class TraceError(SpecdecError):
     """A trace file is damaged, of another version, or larger than allowed."""
 
 
+MOST_LETTERS = 100  # of a name that is compared: the comparison takes their square
+
+
 def many(number: int, noun: str, nouns: str = "") -> str:
     """A number of things, for a sentence: "1 round", "2,000 rounds"; `nouns` where the plural is not with an s."""
     return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
@@ -50,8 +53,15 @@ def many(number: int, noun: str, nouns: str = "") -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """A question to follow a sentence, with the known name that `name` is nearest to; empty where none is near."""
-    near = get_close_matches(name, known, 1)
-    return f" Did you mean '{near[0]}'?" if near else ""
+    near = nearest(name, known)
+    return f" Did you mean '{near}'?" if near else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` was probably meant to be: large letters and hyphens make no difference."""
+    plain = {one.lower().replace("-", "_"): one for one in known}
+    near = get_close_matches(name[:MOST_LETTERS].lower().replace("-", "_"), plain, 1)
+    return plain[near[0]] if near else None
 
 
 def kind_of(given: object) -> str:
@@ -61,6 +71,8 @@ def kind_of(given: object) -> str:
 
 def not_json(error: ValueError, data: bytes) -> str:
     """Why `data` is no JSON, without subject and full stop: the parser's `error`, or a cause that it does not name."""
+    if not data.strip():
+        return "is empty"
     if data.startswith((BOM_UTF8, BOM_UTF16_LE, BOM_UTF16_BE)):
         return "is not valid JSON: it begins with a byte-order mark; save it as UTF-8 without one"
     try:
@@ -133,8 +145,8 @@ def _wrong(problem: dict[str, Any], known: Known) -> str:
     if problem["type"] == "missing":
         return MISSING
     if problem["type"] in TOO_MUCH:
-        near = [] if name in known else get_close_matches(name, known, 1)
-        return " is not a known field" + (f" (did you mean '{near[0]}'?)" if near else "")
+        near = None if name in known else nearest(name, known)
+        return " is not a known field" + (f" (did you mean '{near}'?)" if near else "")
     try:
         given = repr(problem.get("input"))
     except RecursionError:

@@ -82,7 +82,7 @@ def start(page: str) -> None:
     tab = params.get(State.tab.key, RACE)
     strange = tab not in (RACE, *TABS.values())
     if strange:
-        wrong.append(links.unknown("tab", tab, RACE))
+        wrong.append(links.unknown("tab", tab, RACE, TABS.values()))
     if strange or (
         tab == TABS["whatif"] and "run" not in params
     ):  # that tab says it itself once there is a run

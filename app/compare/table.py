@@ -16,6 +16,7 @@ from app.metrics.distance import distance
 from app.metrics.numbers import by_level, measured_speedup, parting
 from app.text import count
 from app.ui.chip import chip
+from specdec_core.analysis.advice import LEAST_CASES, compare
 from specdec_core.analysis.memory import Line, total
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.repeats import LOOP, RUN, Loops, percent
@@ -25,7 +26,7 @@ from specdec_core.settings import Settings
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import LEAST_TOKENS, beyond, wilson
 
-from .timing import Timing, speedup, speedups, timing
+from .timing import Timing, pass_cost, speedup, speedups, timing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +76,8 @@ def table(
         Row("speedup", "Measured speedup", "over plain decoding", "Plain decoding's time per token divided by the "
             "lane's, in the same run, without prefill and recording. More than τ is timing noise. The Race tab's 95% "
             "interval, shown where no winner is clear, is from the scatter of the rounds within this one run. Only "
-            "repeats show how runs differ: then this is the geometric mean of theirs, each over plain in its turn.",
+            "repeats show how runs differ: then this is the geometric mean of theirs, each over plain in its turn. "
+            f"Its 95% interval, from {LEAST_CASES} repeats on, is by bootstrap over them, and holds for this prompt.",
             [_speedup(plain, trace, lane, number, repeats, found)
              for number, trace, lane, found in zip(numbers, traces, lanes, loops, strict=True)]),
         Row("tokens_per_second", "Tokens per second", "without the prefill", "Committed tokens divided by decoding "
@@ -104,6 +106,10 @@ def table(
             [_seconds(time, "draft_s") for time in times]),
         Row("verify_s", "Checking", "time in target passes", "Seconds of the target's passes.",
             [_seconds(time, "verify_s") for time in times]),
+        Row("pass_cost", "Cost of a pass", "T(n)/T(1), in plain passes", "The mean time of a target pass over plain "
+            "decoding's; n is how many tokens it reads on average. c is the same of a draft pass: none where no model "
+            "drafts, or drafts while the target checks.",
+            [_pass_cost(times[0], time, trace) for time, trace in zip(times, traces, strict=True)]),
         Row("other_s", "Other work", "time outside the models", "Seconds of judging and committing; for plain decoding "
             "also the time before its passes, when other lanes draft.", [_seconds(time, "other_s") for time in times]),
         Row("memory", "Memory", "weights, KV cache, logits", "Bytes of weights, keys and values, and logits; the "
@@ -212,15 +218,16 @@ def _speedup(
     shown = speedup(plain, trace, repeats, number)
     if shown is None:
         return Cell(NOTHING, None, f"fewer than {LEAST_TOKENS} tokens in a lane")
-    value: dict[str, Any] = {"value": shown, "repeats": len(found) or 1, "race": once}
+    value: dict[str, Any] = {"value": shown, "repeats": len(found), "race": once}
     notes = ["one run, not repeated"]
     if found:
-        value |= {"low": min(found), "high": max(found)}
-        notes = (
-            [f"mean of {len(found)} repeats: lowest {min(found):.2f}, highest {max(found):.2f}"]
-            if len(found) > 1
-            else ["one repeat"]
-        )
+        value |= {"lowest": min(found), "highest": max(found)}
+        spread = f"lowest {min(found):.2f}, highest {max(found):.2f}"
+        notes = [f"mean of {len(found)} repeats: {spread}" if len(found) > 1 else "one repeat"]
+    if len(found) >= LEAST_CASES:
+        pair = compare(found, [1.0] * len(found))
+        value |= {"low": pair.low, "high": pair.high}
+        notes.insert(0, f"95% interval {pair.low:.2f} to {pair.high:.2f}")
     if PROPOSERS[lane.proposer].off_the_clock:
         notes.append("a bound: drafting is not counted")
     if beyond(shown, trace.stats.tokens_per_pass):
@@ -301,6 +308,13 @@ def _seconds(time: Timing, name: str) -> Cell:
     seconds, whole = float(getattr(time, name)), time.whole
     share = seconds / whole if whole else None
     return Cell(f"{seconds:.3f} s", seconds, f"{share:.0%} of the time" if share is not None else "", share)
+
+
+def _pass_cost(plain: Timing, time: Timing, trace: Trace) -> Cell:
+    if (cost := pass_cost(plain, time, trace)) is None:
+        return Cell(NOTHING)
+    note = f"over {cost['tokens']:.1f} tokens" + (f"; c = {cost['c']:.3f}" if cost["c"] else "")
+    return Cell(f"{cost['value']:.2f}", cost, note)
 
 
 def _memory(lines: list[Line] | None) -> Cell:

@@ -144,7 +144,7 @@ def _about(run: Run, traces: Sequence[Trace]) -> dict[str, Any]:
     header = traces[0].header
     return {
         "format": "specdec-comparison",
-        "version": 1,
+        "version": 2,  # 1 had the repeats' lowest and highest speedup as "low" and "high"
         "run": run.id,
         "created": header.created,
         "machine": header.machine,

@@ -23,6 +23,7 @@ class Timing:
     Attributes:
         tokens_per_second: in repeats the geometric mean, so that the ratio of two lanes is their speedup.
         draft_s, verify_s, other_s: in repeats the mean of a turn.
+        passes: the target's, in one run.
         repeats: how many turns these are of; 0 for the race alone.
     """
 
@@ -30,6 +31,7 @@ class Timing:
     draft_s: float
     verify_s: float
     other_s: float
+    passes: int = 0
     repeats: int = 0
 
     @property
@@ -61,7 +63,24 @@ def _plainly(
     """Plain decoding has nothing to draft: the time before its passes belongs to the rest."""
     if trace.header.settings.get("proposer") == "none":
         draft, other = 0.0, draft + other
-    return Timing(speed, draft, verify, other, repeats)
+    return Timing(speed, draft, verify, other, trace.stats.target_passes, repeats)
+
+
+def pass_cost(plain: Timing, time: Timing, trace: Trace) -> dict[str, float | None] | None:
+    """What a lane's mean target pass and draft pass take in plain decoding's passes; None where there are no times.
+
+    `value` is T(n) / T(1), `tokens` is n, the mean over the passes. `c` of a draft pass is None where no model drafts,
+    and where it does so while the target checks, off the round's clock.
+    """
+    if not (plain.passes and plain.verify_s > 0 and time.passes == len(trace.rounds) and time.verify_s > 0):
+        return None
+    unit, drafts = plain.verify_s / plain.passes, trace.stats.draft_passes
+    beside = any(row.ahead_passes for row in trace.rounds)
+    return {
+        "value": time.verify_s / time.passes / unit,
+        "tokens": sum(row.width for row in trace.rounds) / time.passes,
+        "c": time.draft_s / drafts / unit if drafts and not beside else None,
+    }
 
 
 def turns(repeats: Sequence[Measured], lane: int) -> list[dict[int, Measured]]:

@@ -214,7 +214,7 @@ def read(
             found[key] = params[key]
         elif key in params:
             used = table.owners[found.get(key, getattr(Lane(), key))].title
-            complaints.append(links.unknown(key, params[key], used))
+            complaints.append(links.unknown(key, params[key], used, table.owners))
     for number, key in ((links.GAMMA, "gamma"), (links.MEMORY, "memory")):
         if key in params:
             if problem := number.problem(params[key]):

@@ -6,10 +6,11 @@ Streamlit syncs widgets and address by itself but silently drops invalid values;
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from specdec_core.errors import nearest
 from specdec_core.options import OptionField
 from specdec_core.settings import MAX_STOP_STRINGS
 
@@ -108,7 +109,7 @@ def problems(
             found.append(problem)
     for key, options in choices.items():
         if key in params and params[key] not in options:
-            found.append(unknown(key, params[key], next(iter(options.values()))))
+            found.append(unknown(key, params[key], next(iter(options.values())), options))
     if params.get("chat", "true") not in ("true", "false"):
         found.append(
             f"The chat template is set by chat=true or chat=false; the link says “{short(params['chat'])}”."
@@ -120,19 +121,36 @@ def problems(
             "Whether the model's generation config is used has to be true or false; the link says "
             f"“{short(params['generation'])}”, so true is used."
         )
+    if params.get("model") != "other" and (others := [key for key in ("target", "draft") if params.get(key)]):
+        found.append(
+            f"The link names a {' and a '.join(others)}, and only model=other takes models by their ids; "
+            f"{'it is' if len(others) == 1 else 'they are'} left out."
+        )
     if len(params.get("prompt", "")) > MAX_PROMPT:
         found.append(f"The link's prompt is longer than {MAX_PROMPT:,} characters and was cut off there.")
     known = {number.key for number in numbers} | set(choices) | OTHERS
     strange = [key for key in params if key not in known and key.partition(".")[0] not in further]
     if strange:
         named = ", ".join(f"“{short(key)}”" for key in strange[:3])
-        found.append(f"The link has settings this page does not know ({named}); they are left out.")
+        found.append(
+            f"The link has settings this page does not know ({named}); they are left out."
+            + (_meant(strange[0], known) if len(strange) == 1 else "")
+        )
     return found + hiding_problems(params, page)
 
 
-def unknown(key: str, name: str, used: str) -> str:
+def unknown(key: str, name: str, used: str, known: Iterable[str]) -> str:
     """The sentence about an unknown name in a link; `used` is the title of its replacement."""
-    return f"The link requests the {key} “{short(name)}”, which does not exist here; “{used}” is used."
+    return (
+        f"The link requests the {key} “{short(name)}”, which does not exist here; “{used}” is used."
+        f"{_meant(name, known)}"
+    )
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """A question to follow a sentence, with the known name that `name` is nearest to; empty where none is near."""
+    near = nearest(name, known)
+    return f" Did you mean “{near}”?" if near else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +179,7 @@ def options(params: Mapping[str, str], owners: Mapping[str, Owner]) -> tuple[dic
             known = ", ".join(owner.fields) or "none"
             complaints.append(
                 f"{owner.title} has no option “{short(name)}”; it is left out. Its options: {known}."
+                f"{_meant(name, owner.fields)}"
             )
             continue
         try:

@@ -278,7 +278,7 @@ def lanes_of(shared: Shared, given: Sequence[str], what: str) -> list[tuple[str,
     unused, there = set(everywhere), set[str]()
     lanes = [("none", shared.plain())]
     for text in given:
-        name, *rest = re.split(r"[,:](?=[\w.]+=)", text)
+        name, *rest = re.split(r"\s*[,:]\s*(?=[\w.-]+\s*=)", text.strip())
         if name == "none":
             continue
         bare, _, key = name.replace(":", ",").partition(",")
@@ -290,7 +290,9 @@ def lanes_of(shared: Shared, given: Sequence[str], what: str) -> list[tuple[str,
         there |= known.keys()
         options = {key: value for key, value in everywhere.items() if key in known}
         unused -= options.keys()
-        lanes.append((text, _lane(shared, text, name, options, pairs_of(rest))))
+        own = {key: value.strip() for key, value in pairs_of(rest).items()}
+        spelled = ",".join((name, *(f"{key}={value}" for key, value in own.items())))
+        lanes.append((spelled, _lane(shared, text, name, options, own)))
     if unused:
         name = min(unused)
         raise SettingsError(
@@ -322,8 +324,10 @@ def _lane(shared: Shared, text: str, name: str, options: dict[str, str], pairs: 
             group = "rule_option" if key.startswith("r.") else "length_option"
             groups.setdefault(group, []).append(f"{key[2:]}={value}")
         else:
-            there = ", ".join([*known, *LANE, "r.…", "l.…"])
-            raise SettingsError(f"The lane '{text}' has no '{key}'. Choose one of: {there}.")
+            there = [*known, *LANE]
+            raise SettingsError(
+                f"The lane '{text}' has no '{key}'.{meant(key, there)} Choose one of: {', '.join(there)}, r.…, l.…."
+            )
     changes: dict[str, Any] = read(f"the lane '{text}'", fields(Settings), own) | groups
     return replace(shared, **changes).lane(name, options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 from typing import Annotated
 
@@ -152,6 +153,9 @@ def _read(file: Path) -> bytes:
         data = file.read_bytes()
     except OSError as error:
         raise TraceError(f"'{file}' cannot be read: {error.strerror or 'unknown error'}.") from None
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # what a shell on Windows may write
+        raise TraceError(f"'{file}' is UTF-16 text. Save it as UTF-8, and import that.")
+    data = data.removeprefix(BOM_UTF8)
     if not data.strip():
         raise TraceError(
             f"'{file}' is empty; a trace, or an answer, a log or the metrics of a server is expected."

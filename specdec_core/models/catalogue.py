@@ -127,6 +127,11 @@ def entries() -> list[Entry]:
     return list(_ENTRIES)
 
 
+def names() -> list[str]:
+    """The names of all entries, aliases included."""
+    return [name for entry in _ENTRIES for name in (entry.name, *entry.aliases)]
+
+
 def find(name: str) -> Entry | None:
     """The entry of that name, alias or target id."""
     return named(name) or next((entry for entry in _ENTRIES if name == entry.target), None)

@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from specdec_core.errors import ModelError
+from specdec_core.errors import ModelError, meant
+
+from .catalogue import names
 
 LONGEST = 200  # characters of a library's own message
 
@@ -93,7 +95,7 @@ def _of_access(name: str, error: Exception, text: str, kind: str) -> str | None:
     if isinstance(error, OSError) or "connect" in text.lower() or kind.endswith(("ConnectError", "Timeout")):
         return (
             f"'{name}' could not be loaded: there is no such folder here, and the hub cannot be reached or has no such "
-            "files. Check the name, and the network if it is a hub id."
+            f"files. Check the name, and the network if it is a hub id.{meant(name, names())}"
         )
     return None
 

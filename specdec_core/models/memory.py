@@ -113,13 +113,18 @@ def said(needs: Sequence[Need], device: torch.device) -> tuple[str, bool]:
     *first, last = (f"'{one.name}'" for one in needs)
     names = f"{', '.join(first)} and {last}" if first else last
     sentence = (
-        f"{names} need{'s' if len(needs) == 1 else ''} about {_size(needed)} for {parameters / 1e6:,.0f} M "
+        f"{names} need{'s' if len(needs) == 1 else ''} about {_size(needed)} for {_millions(parameters)} M "
         f"parameters, and {device.type} has {_size(free)} free."
     )
     if needed > free and os.environ.get(IGNORE, "") in ("", "0"):
         advice = f"Choose a smaller model or a 16-bit dtype; {IGNORE}=1 tries it anyway."
         return f"{sentence} {advice}", False
     return sentence, True
+
+
+def _millions(count: int) -> str:
+    """Parameters in millions; of a few, two digits, so that none are rounded up to one million."""
+    return f"{count / 1e6:,.0f}" if count >= 1e7 else f"{count / 1e6:.2g}"
 
 
 def _size(count: int) -> str:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from specdec_core import assets
 from specdec_core.chat import Chat
-from specdec_core.errors import PromptError
+from specdec_core.errors import PromptError, meant
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +135,8 @@ def shipped(
     for name in wanted:
         if name not in known:
             raise PromptError(
-                f"There is no family of prompts '{name[:MAX_NAME]}'. Choose one of: {', '.join(known)}."
+                f"There is no family of prompts '{name[:MAX_NAME]}'.{meant(name, known)} Choose one of: "
+                f"{', '.join(known)}."
             )
     return [
         Case(name, preset.name, preset.text, chat=known[name].audience == "chat")

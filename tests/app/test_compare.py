@@ -137,7 +137,7 @@ def test_a_lane_s_label_says_all_and_decides_alone_whether_a_run_is_another() ->
 def test_no_address_breaks_the_page(text: str) -> None:
     lane, complaints = decode(text)
     assert lane.proposer in PROPOSERS
-    assert all(sentence.endswith(".") for sentence in complaints)
+    assert all(sentence.endswith((".", "?")) for sentence in complaints)
     assert decode(encode(lane)) == (lane, [])
 
 
@@ -145,6 +145,9 @@ def test_no_address_breaks_the_page(text: str) -> None:
     ("text", "sentence"),
     [
         ("quill", "requests the proposer “quill”, which does not exist here"),
+        ("Draft_Model", "does not exist here; “Draft model” is used. Did you mean “draft-model”?"),
+        ("draft-model;rule=typcal", "Did you mean “typical”?"),
+        ("branching;o.widht=3", "Did you mean “width”?"),
         ("none", "Plain decoding is in every comparison already"),
         (
             "draft-model;gamma=99",

@@ -93,7 +93,7 @@ def many_nodes(content: dict[str, Any]) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[Trace], bytes], str]] = {
-    "nothing": (lambda trace: b"", "not complete JSON"),
+    "nothing": (lambda trace: b"", "is empty"),
     "a picture": (lambda trace: b"\x89PNG\r\n\x1a\n" + bytes(100), "not valid JSON"),
     "half": (lambda trace: trace.to_json().encode()[:-50], "not complete JSON"),
     "another thing": (lambda trace: b'{"format": "something"}', "its 'format' is not"),

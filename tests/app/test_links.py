@@ -48,8 +48,15 @@ def test_a_clean_address_has_no_problems() -> None:
         ({"seed": "1e99"}, "seed"),
         ({"tokens": "9" * 400}, "number of new tokens"),
         ({"proposer": "magic"}, "proposer “magic”, which does not exist here; “Draft model” is used"),
+        ({"proposer": "draftmodel"}, "“Draft model” is used. Did you mean “draft-model”?"),
         ({"model": "someone/else"}, "model"),
-        ({"colour": "red"}, "does not know (“colour”)"),
+        (
+            {"target": "Qwen/Qwen3-1.7B"},
+            "names a target, and only model=other takes models by their ids; it is left",
+        ),
+        ({"target": "a/b", "draft": "a/c"}, "names a target and a draft, and only model=other"),
+        ({"colour": "red"}, "does not know (“colour”); they are left out."),
+        ({"temprature": "1"}, "Did you mean “temperature”?"),
         ({"prompt": "x" * 20_001}, "longer than 20,000"),
     ],
 )

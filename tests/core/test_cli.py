@@ -188,7 +188,7 @@ def test_the_lanes_of_a_race_may_differ_in_what_the_lanes_of_a_sweep_may(run: An
         "8",
         *lanes,
         "-p",
-        "draft-model:l.threshold=0.3,length_policy=confidence",
+        "draft-model: l.threshold = 0.3, length_policy=confidence",
         "--json",
         "-",
     )
@@ -198,6 +198,19 @@ def test_the_lanes_of_a_race_may_differ_in_what_the_lanes_of_a_sweep_may(run: An
     assert [one["rule"] for one in ran] == ["speculative-sampling", "block", "speculative-sampling"]
     assert [one["overlap"] for one in ran] == [False, True, False]
     assert [one["length_options"] for one in ran] == [{}, {}, {"threshold": 0.3}]
+
+
+def test_a_lane_is_named_one_way_however_it_is_written(run: Any) -> None:
+    """Catches: one lane under two names, and blanks that tear a table's label apart."""
+    lanes = (
+        "-p",
+        "draft-model : draft_length = 2 , rule=block",
+        "-p",
+        "draft-model,draft_length=2,rule=block",
+    )
+    result = run("race", PROMPT, "-n", "8", *lanes)
+    assert result.exit_code == 0, result.output
+    assert flat(result.output).count("draft_length=2") == 2 and "(2)" in result.output
 
 
 def test_a_race_of_fewer_than_sixteen_tokens_has_no_speedup(run: Any) -> None:
@@ -336,6 +349,13 @@ def test_ids_of_models_are_never_cut(run: Any) -> None:
             ("race", "x", "-p", "draft-model:colour=1"),
             "The lane 'draft-model:colour=1' has no 'colour'. Choose one of: draft",
         ),
+        (
+            ("race", "x", "-p", "draft-model,draft-length=2"),
+            "has no 'draft-length'. Did you mean 'draft_length'?",
+        ),
+        (("sweep", "-l", "suffix,factr=2"), "has no 'factr'. Did you mean 'factor'?"),
+        (("sweep", "--families", "cod"), "no family of prompts 'cod'. Did you mean 'code'?"),
+        (("decode", "x", "-p", "EAGLE"), "There is no proposer 'EAGLE'. Did you mean 'eagle'?"),
         *(
             (
                 (command, *word, f"draft-model,{given}"),

@@ -199,6 +199,12 @@ def test_a_detailed_answer_becomes_a_trace_whose_untold_guesses_stay_untold(tmp_
         refused = run(cli.app, ["import", str(file)])
         assert refused.exit_code == 2 and wrong in refused.output.replace("\n", " ")
         assert "a.json' cannot be imported: " in refused.output.replace("\n", "")
+    file.write_text(json.dumps(vllm()), encoding="utf-16")  # as a shell on Windows redirects
+    refused = run(cli.app, ["import", str(file)])
+    assert refused.exit_code == 2
+    assert "a.json' is UTF-16 text. Save it as UTF-8" in " ".join(refused.output.split())
+    file.write_text(json.dumps(vllm()), encoding="utf-8-sig")
+    assert run(cli.app, ["import", str(file), "-o", str(counts)]).exit_code == 0
     with pytest.raises(foreign.ForeignError, match="do not begin with the accepted"):
         foreign.read(_claiming_an_untold_guess(found))
 

@@ -364,6 +364,13 @@ def test_files_are_read_as_they_were_written(tmp_path: Path) -> None:
         sd.Trace.from_json(race.read_bytes())
 
 
+def test_an_empty_file_is_called_empty() -> None:
+    """Catches: "EOF while parsing a value at line 1 column 0"."""
+    for read in (sd.Trace.from_json, foreign.read):
+        with pytest.raises(sd.TraceError, match=r" is empty\.$"):
+            read(b" \n")
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
