@@ -19,15 +19,17 @@ from app.decoding.loaded import Loaded
 from app.decoding.models import Choice, Shelf
 from app.decoding.needs import Needs
 from app.decoding.runs import Runs
-from app.records import visitor
+from app.records import keeping, visitor
 from app.records.database import Database
 from app.records.store import Library
 from app.records.summary import Summary, summarize
+from app.running import flow
 from specdec_core.engine.events import Finished
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
 from . import postgres
+from .kept import ANNA
 
 OPERATOR = {"SPECDEC_LIBRARY": "", "SPECDEC_DEFAULT_MODELS": "tiny"}
 PROMPTS = {
@@ -134,6 +136,32 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     runs.close()
     library.close()
     st.cache_resource.clear()
+
+
+@pytest.fixture
+def saving(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    """Runs as the app has them: saved for whoever is at the page."""
+    library = services.library()
+    shelf = Shelf(lambda choice: scripted_family(), lambda *asked: None)
+    runs = Runs(
+        lambda choice, gone: shelf.get(choice, gone),
+        owner=lambda: ANNA,
+        save=lambda run: keeping.keep(run, library),
+    )
+    monkeypatch.setattr(services, "runs", lambda: runs)
+    monkeypatch.setattr(visitor, "of_session", lambda: ANNA)
+    monkeypatch.setattr(visitor, "is_remembered", lambda: True)
+    yield runs
+    runs.close()
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the player is given."""
+    given: list[dict[str, Any]] = []
+    draw = flow.player
+    monkeypatch.setattr(flow, "player", lambda **shown: given.append(shown) or draw(**shown))
+    return given
 
 
 @pytest.fixture(scope="session")

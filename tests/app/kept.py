@@ -1,9 +1,16 @@
-"""Two owners, and a race stored in a library for one of them."""
+"""Two owners, and runs kept in a library for one of them."""
 
 from __future__ import annotations
 
-from app.records.store import Library
+import time
+
+from app import services
+from app.decoding.models import Choice
+from app.decoding.run import Request
+from app.decoding.runs import Runs
+from app.records.store import Library, Saved
 from app.records.summary import Summary
+from specdec_core.settings import Settings
 
 ANNA, BEN = "anna" * 8, "ben0" * 8
 
@@ -19,3 +26,16 @@ def add(library: Library, kept: list[tuple[Summary, bytes]], whose: str = ANNA, 
         recorded="2026-11-21",
         **given,
     )
+
+
+LANES = (Settings(proposer="none", max_new_tokens=24), Settings(max_new_tokens=24))
+
+
+def finish(runs: Runs, prompt: str = "abc", lanes: tuple[Settings, ...] = LANES) -> Saved | None:
+    """A run, and what the library has of it a moment after its end."""
+    run = runs.start(Request(prompt, lanes, ("Plain decoding", "Draft model, γ = 4")[: len(lanes)], Choice()))
+    assert run.wait(20)
+    deadline = time.monotonic() + 20
+    while (saved := services.library().get(ANNA, run.id)) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return saved

@@ -40,9 +40,8 @@ from specdec_core.record.trace import Trace
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import csv_of, summary
 
-from .kept import ANNA, add
+from .kept import ANNA, add, finish
 from .test_compare import opened
-from .test_library import finish, saving  # noqa: F401  # a fixture
 from .test_page import page
 from .test_runs import until
 
@@ -123,7 +122,7 @@ def test_the_lab_is_found_by_its_name(fresh: Runs) -> None:
 # What was deleted, and disks that fail
 
 
-def test_a_deleted_run_is_gone_from_the_server_s_memory_too(saving: Runs) -> None:  # noqa: F811
+def test_a_deleted_run_is_gone_from_the_server_s_memory_too(saving: Runs) -> None:
     """Catches: "Delete for good" that leaves the run at the lab's address, for anybody who has it."""
     saved = finish(saving)
     assert saved is not None
@@ -153,7 +152,7 @@ def broken(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_library_that_fails_says_so_in_one_sentence_on_every_page(
-    saving: Runs,  # noqa: F811
+    saving: Runs,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -190,7 +189,7 @@ def test_a_run_that_could_not_be_kept_is_said_to_be_so(fresh: Runs, monkeypatch:
 
 
 def test_a_run_from_the_library_goes_home_as_one_page_and_a_deleted_one_says_so(
-    saving: Runs,  # noqa: F811
+    saving: Runs,
 ) -> None:
     saved = finish(saving)
     assert saved is not None
@@ -395,7 +394,7 @@ def test_such_links_open_the_comparison(fresh: Runs, prompts: Path, params: dict
     opened(**params)
 
 
-def test_a_prompt_too_long_for_the_address_comes_back_with_its_run(saving: Runs, prompts: Path) -> None:  # noqa: F811
+def test_a_prompt_too_long_for_the_address_comes_back_with_its_run(saving: Runs, prompts: Path) -> None:
     long = "abc " * 700
     saved = finish(saving, long)
     assert saved is not None and len(long) > links.MAX_PROMPT_IN_LINK

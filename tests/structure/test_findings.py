@@ -50,7 +50,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "player/test_telling.py::test_a_run_opens_there_unless_its_address_names_a_position",
         "app/test_page.py::test_a_speedup_above_tokens_per_pass_is_not_shown_without_its_reason",
         "app/test_compare_table.py::test_after_repeats_every_time_in_the_table_is_theirs",
-        "app/test_library.py::test_a_bound_is_no_measured_speedup_in_the_order",
+        "app/test_library_finding.py::test_a_bound_is_no_measured_speedup_in_the_order",
     ),
     "7 a hint that quotes what is not there; q where there is none; p-values; tied weights; damaged or unknown": (
         "core/test_bundled.py::test_what_a_prompt_s_note_quotes_is_in_its_text",
