@@ -11,6 +11,8 @@ SIGNS = {
     "alpha": "α", "gamma": "γ", "sum": "Σ", "min": "min", "max": "max", "cdot": "·", "times": "×", "le": "≤", "ge": "≥",
     "tau": "τ", "infty": "∞", "approx": "≈", "to": "→", "sigma": "σ", "quad": " ", "ldots": "…", "dots": "…",
 }  # fmt: skip
+SPACED = frozenset("·×≤≥≈→")
+LOW = str.maketrans("x01i", "ₓ₀₁ᵢ")
 _FORMULA = re.compile(r"\$([^$\n]+)\$")
 _ICON = re.compile(r":material/\w+:\s*")
 _TINTED = re.compile(r":(?:green|red|blue|orange|violet|gray|grey)\[([^\]]*)\]")
@@ -39,5 +41,12 @@ def formula(tex: str) -> str:
     """A short formula in plain signs: of the kind that lessons have in a sentence."""
     tex = re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", r"(\1)/(\2)", tex)
     tex = re.sub(r"\\(?:mathrm|text|operatorname)\{([^{}]*)\}", r"\1", tex)
-    tex = re.sub(r"\\([a-zA-Z]+)\s*", lambda found: SIGNS.get(found[1], found[1]) + " ", tex)
-    return re.sub(r"\s+", " ", re.sub(r"[{}]", "", tex.replace(r"\,", " "))).strip()
+    tex = re.sub(r"\\([a-zA-Z]+)", lambda found: _sign(found[1]), tex.replace(r"\,", " "))
+    tex = re.sub(r"_\{?([x01i])\}?", lambda found: found[1].translate(LOW), tex)
+    tex = re.sub(r"\^\{([^{}]{2,})\}", r"^(\1)", tex)  # without brackets it would be another number
+    return re.sub(r"\s+", " ", re.sub(r"[{}]", "", tex)).strip()
+
+
+def _sign(name: str) -> str:
+    sign = SIGNS.get(name, name)
+    return f" {sign} " if sign in SPACED else sign

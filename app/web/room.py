@@ -114,8 +114,7 @@ def page(name: str, depth: int) -> Endpoint:
     """A page's shell: its style, its words and its module; `depth` is how many folders below the app's root it is."""
 
     async def answer(request: Request) -> Response:
-        wanted = request.query_params.get("lang") or orders.read(request.headers.get("accept-language", ""))
-        language = orders.spoken(wanted)
+        language = await spoken(request, name)
         strings = orders.words(language)
         data: Body = {"words": strings, "language": language, "languages": list(reading.languages())}
         data["refused"] = orders.refusals(language)
@@ -141,6 +140,15 @@ def page(name: str, depth: int) -> Endpoint:
         )
 
     return answer
+
+
+async def spoken(request: Request, name: str) -> str:
+    """On the big screen and the host's page the room's own, in which the lessons are there, whatever the browser's."""
+    if name in ("screen", "host") and (room := await asyncio.to_thread(here.rooms().room, code_of(request))):
+        return room.language
+    return orders.spoken(
+        request.query_params.get("lang") or orders.read(request.headers.get("accept-language", ""))
+    )
 
 
 async def hosted(request: Request) -> list[str]:

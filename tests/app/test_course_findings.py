@@ -138,6 +138,20 @@ def test_what_another_step_showed_is_named_by_that_step(language: str, key: str,
     assert words(f"steps.{step}") in explained and not re.search(r"\b(above|oben)\b", explained)
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_chart_that_may_stand_below_another_is_not_called_the_right_one(language: str) -> None:
+    """Catches: “the cut on the right” on a phone and in a room, where two charts stand one below another."""
+    beside = []
+    for _, key, _, _ in reading.titles(language):
+        found = lesson(key, language)
+        for step in ("watch", "change", "explain"):
+            picture = getattr(found.front, step).picture
+            name = getattr(picture, "picture", picture)
+            beside += [found.sections[step].prose] if name == "length-surface" else []
+    assert len(beside) > 2
+    assert [said for said in beside if re.search(r"\b(on the (right|left)|rechts|links)\b", said)] == []
+
+
 def test_what_the_lessons_say_of_their_papers_methods() -> None:
     """Catches: Medusa's state that knows the round's first token, LayerSkip that checks with all layers, a play that is
     called hard to guess although it repeats itself."""

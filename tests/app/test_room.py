@@ -429,4 +429,5 @@ def test_a_page_speaks_the_browser_s_language(accepted: str, language: str) -> N
 
 def test_markup_of_a_text_stays_text() -> None:
     assert "<b>" not in html("<b>x</b>")
-    assert html(r"it keeps $\sum_x \min(p, q)$ of them") == "<p>it keeps Σ _x min (p, q) of them</p>\n"
+    assert html(r"it keeps $\sum_x \min(p, q)$ of them") == "<p>it keeps Σₓ min(p, q) of them</p>\n"
+    assert html(r"$(1-\alpha^{\gamma+1})/(1-\alpha)$") == "<p>(1-α^(γ+1))/(1-α)</p>\n"  # not α^γ + 1

@@ -205,6 +205,18 @@ def test_start_leads_its_host_back_to_a_room_and_nobody_else(
     assert shown(teacher)["rooms"] == []
 
 
+@pytest.mark.parametrize("room", ["en", "de"])
+def test_the_big_screen_speaks_one_language(
+    rooms: Rooms, visitor: Callable[[], TestClient], room: str
+) -> None:
+    """Catches: a lesson in English among German words, on the projector of somebody whose browser is German."""
+    code, _ = rooms.create(("race",), room, False)
+    browser = "de" if room == "en" else "en"
+    for page, language in (("/screen", room), ("/host", room), ("", browser), (f"?lang={room}", room)):
+        text = visitor().get(f"/r/{code}{page}", headers={"accept-language": browser}).text
+        assert f'<html lang="{language}">' in text, page
+
+
 def test_a_class_gets_an_address_that_it_can_open(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches: a QR code of localhost, which opens nothing on a student's phone; the path that a proxy adds, lost."""
 

@@ -139,3 +139,21 @@ def test_question_and_way_on_are_in_sight_on_a_projector(come: Come, server: Ser
             page.locator(".st-key-course-answer button:enabled").click()
             page.locator(".st-key-course-onward button:visible").click()
             page.locator(f".st-key-course-{after}-prediction").wait_for()
+
+
+CUT = """() => [...document.querySelectorAll(".js-plotly-plot :is(.xtitle, .ytitle)")]
+    .filter((title) => title.getClientRects().length).filter((title) => {
+        const mine = title.getBoundingClientRect(), chart = title.closest(".js-plotly-plot").getBoundingClientRect();
+        return mine.top < chart.top - 1 || mine.bottom > chart.bottom + 1 || mine.right > chart.right + 1;
+    }).map((title) => title.textContent)"""
+
+
+@pytest.mark.parametrize("language", reading.languages())
+def test_a_chart_s_axes_are_named_whole_on_a_projector(come: Come, server: Server, language: str) -> None:
+    """Catches: the name of an axis that is longer than the axis, so that a presentation cuts it at both ends."""
+    page = come(viewport={"width": 1024, "height": 768})
+    page.set_default_timeout(SLOW)
+    for key, step in (("weights", "watch"), ("fails", "explain"), ("rules", "change"), ("sandbox", "change")):
+        page.goto(f"{server.url}/course?lesson={key}&present=1&at={step}&lang={language}")
+        page.locator(".js-plotly-plot .ytitle:visible").first.wait_for()
+        until(lambda: page.evaluate(CUT) == [], 5, lambda: f"{page.url}: {page.evaluate(CUT)}")

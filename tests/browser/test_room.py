@@ -369,3 +369,57 @@ def test_a_question_stays_in_sight_until_it_is_revealed(visit: Callable[..., Pag
     letters[1].first.wait_for()
     assert letters[0].all_inner_texts() == letters[1].all_inner_texts()
     assert [each[0] for each in letters[1].all_inner_texts()] == list("ABCD")[: letters[1].count()]
+
+
+LEGIBLE = """(least) => {
+    const sizes = [], picture = document.querySelector("#picture") ?? new Text();
+    const walker = document.createTreeWalker(picture, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const { data, parentElement: part } = walker.currentNode;
+        if (!data.trim() || !part.getClientRects().length) continue;
+        const { a, b } = part.getScreenCTM?.() ?? { a: part.currentCSSZoom, b: 0 };
+        sizes.push(parseFloat(getComputedStyle(part).fontSize) * Math.hypot(a, b));
+    }
+    return sizes.length > 0 && Math.min(...sizes) >= least;
+}"""
+
+
+def test_a_picture_is_legible_from_the_back_of_a_room(visit: Callable[..., Page]) -> None:
+    """Catches: a picture in print beside a text in large type; two charts one below another that shrink until nobody
+    can read them; a ring over another chart than the one pressed."""
+    host = visit("/r/start", viewport={"width": 1280, "height": 900})
+    made = host.evaluate(
+        "async (body) => (await fetch('/r/start', {method: 'POST', body: JSON.stringify(body)})).json()",
+        {"lessons": ["race", "length"], "language": "en"},
+    )
+    host.goto(host.url.replace("start", f"{made['code']}/host#host={made['host']}"))
+    screen = visit(f"/r/{made['code']}/screen", viewport={"width": 1024, "height": 768})
+    phone = visit(f"/r/{made['code']}", **SMALL)
+    enter(phone, "main button")
+    press(host, "open")
+    hook, prose = (screen.locator(each).first for each in (".hook", ".prose"))
+    sizes = [each.evaluate("(part) => parseFloat(getComputedStyle(part).fontSize)") for each in (hook, prose)]
+    assert sizes[0] == sizes[1]
+    press(host, "close", "reveal", "watch")
+    screen.wait_for_function(LEGIBLE, arg=12.5)
+    screen.wait_for_function(FITS)
+    enter(host, "#open-length")
+    press(host, "close", "reveal", "change")
+    screen.locator("#picture .xtick").nth(8).wait_for()
+    screen.wait_for_function(LEGIBLE, arg=14)
+    screen.wait_for_function(FITS)
+    tops = [screen.locator("#picture .chart").nth(at).bounding_box() for at in (0, 1)]
+    assert tops[0] and tops[1] and tops[0]["x"] + tops[0]["width"] < tops[1]["x"]
+    host.locator("#picture .chart").nth(1).scroll_into_view_if_needed()
+    host.locator("#picture .chart").nth(1).click()
+    for page in (host, screen, phone):
+        page.wait_for_function(
+            """() => {
+                const ring = document.querySelector("#picture > .pointer"), frame = document.getElementById("picture");
+                if (!ring) return false;
+                const { left, top } = frame.getBoundingClientRect();
+                const x = parseFloat(ring.style.left) + left, y = parseFloat(ring.style.top) + top;
+                const box = document.querySelectorAll("#picture .chart")[1].getBoundingClientRect();
+                return x > box.left && x < box.right && y > box.top && y < box.bottom;
+            }"""
+        )

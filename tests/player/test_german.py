@@ -76,3 +76,27 @@ def test_every_text_takes_what_the_english_one_takes(page: Page, browser: Browse
         assert other.evaluate(SHAPES, names) == german
         other.close()
     assert len(names) > 4 and german["text.js"]["T"]["opened"] == "function"
+
+
+LEAVES = """async names => {
+  const found = {};
+  const walk = (path, value) => value && typeof value === "object"
+    ? Object.entries(value).forEach(([key, one]) => walk(`${path}.${key}`, one)) : found[path] = String(value);
+  for (const name of names) walk(name, { ...await import(`/player/${name}?leaves`) });
+  return found;
+}"""
+
+
+@pytest.mark.browser
+def test_a_proposer_is_not_called_a_draft(page: Page, browser: Browser) -> None:
+    """Catches: “q des Drafts” in a run whose guesses are copied, or made by heads: there is no draft in it."""
+    names = sorted(path.name for path in catalogues()["de"].glob("text*.js"))
+    german = page.evaluate(LEAVES, names)
+    with serving() as english_server:
+        other = browser.new_page()
+        other.goto(english_server.state.url)
+        english_ones = other.evaluate(LEAVES, names)
+        other.close()
+    of_any = [path for path, said in english_ones.items() if re.search(r"\bproposer('s)?\b(?! *[=?:])", said)]
+    assert len(of_any) > 10
+    assert [path for path in of_any if re.search(r"\b(der|des|dem|den) Drafts?\b", german[path])] == []

@@ -15,8 +15,8 @@ const AGAIN_MS = 250; // how often the ring is placed anew: a page scrolls, and 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const STRIDE = 0.06; // of a part's width or height
 
-/** @param {any} slot @returns {any[]} */
-const parts = (slot) => [...slot.children].filter((part) => !part.matches(".pointer"));
+/** In the order in which they were drawn: charts may be side by side. @param {any} slot @returns {any[]} */
+const parts = (slot) => [...slot.querySelectorAll(":scope > :not(.pointer, .beside), :scope > .beside > * > *")];
 
 /** @param {any} thing */
 const children = (thing) => (thing.shadowRoot ?? thing).children;
@@ -31,7 +31,7 @@ const within = (box, x, y) => x >= box.left && x <= box.right && y >= box.top &&
 export function pressed(slot, event) {
   const path = event.composedPath();
   const over = path.slice(0, path.indexOf(slot));
-  const at = parts(slot).indexOf(over.at(-1));
+  const at = parts(slot).findIndex((part) => over.includes(part));
   if (at < 0 || over.some((/** @type {any} */ each) => each.matches?.(CONTROL))) return null;
   return place(slot, at, over[0], event.clientX, event.clientY);
 }

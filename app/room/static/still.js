@@ -24,9 +24,26 @@ export function draw(place, nodes, move, own = false) {
     if (there) there.again(node, move);
     return there || DRAWN[node.kind]?.(node, move, own);
   }).filter(Boolean);
-  place.replaceChildren(...made);
+  place.replaceChildren(...beside(made));
   builders.forEach((part, at) => spot[at] !== undefined && part.shadowRoot.querySelector(`[data-path="${spot[at]}"]`)?.focus({ preventScroll: true }));
   if (focused) document.getElementById(focused)?.focus();
+}
+
+/**
+ * Charts that follow one another go side by side where there is room, each with its title and its source: a projector's
+ * page is not scrolled. @param {any[]} made
+ */
+function beside(made) {
+  const found = [];
+  for (let at = 0; at < made.length;) {
+    const row = [];
+    let next = at;
+    while (made[next + 1]?.matches(".chart")) row.push(made.slice(next, next += made[next + 2]?.matches(".small") ? 3 : 2));
+    if (row.length > 1) found.push(el("div", { class: "beside" }, ...row.map((each) => el("div", {}, ...each))));
+    else found.push(made[at]);
+    at = row.length > 1 ? next : at + 1;
+  }
+  return found;
 }
 
 /**
@@ -123,6 +140,8 @@ function chart(node) {
     if (height) place.style.setProperty("--tall", `${height}px`);
     const traces = node.figure.data.map((/** @type {any} */ trace) =>
       INKED.includes(trace.type ?? "scatter") ? inked(trace, style.color, LARGER) : trace);
+    // Below the plot in any height of it, so that no axis's title is under it.
+    if (layout.legend?.y < 0) layout.legend = { ...layout.legend, yref: "container", y: 0, yanchor: "bottom" };
     for (const name of ["xaxis", "yaxis", ...Object.keys(layout).filter((key) => /^[xy]axis\d+$/.test(key))]) {
       const line = style.getPropertyValue("border-top-color");
       layout[name] = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true, ...layout[name] };

@@ -61,13 +61,13 @@ export const O = {
   judgeMeans: "Was die Regel sah: die Wahrscheinlichkeiten nach Temperatur, Abzügen und Grenzen",
   views: "Welche Wahrscheinlichkeiten",
   target: "p des Zielmodells",
-  draft: "q des Drafts",
+  draft: "q des Verfahrens",
   certain: "q, 1 für einen festen Vorschlag",
   token: "Token",
   sharedBy: (value) => `gemeinsam ${prob(value)}`,
   sharedAtMost: (value) => `gemeinsam höchstens ${prob(value).replace("< ", "")}`,
   parts: {
-    strict: { shared: "in beiden: Wahrscheinlichkeit der Annahme, welches Token der Draft auch zieht", over: "q über p: die der Ablehnung", under: "p über q: das Residuum" },
+    strict: { shared: "in beiden: Wahrscheinlichkeit der Annahme, welches Token das Verfahren auch zieht", over: "q über p: die der Ablehnung", under: "p über q: das Residuum" },
     certain: { shared: "in beiden: die Wahrscheinlichkeit der Annahme", over: "q über p: die der Ablehnung", under: "p über q: das Residuum" },
     loose: { shared: "in beiden", over: "q über p", under: "p über q" },
     fixed: { shared: "p der Vorschläge: einer wird angenommen", over: "", under: "p aller anderen: keiner" },
@@ -75,13 +75,13 @@ export const O = {
   },
   sums: { p: "p", q: "q" },
   guide: (p, q, certain) => {
-    if (p && q) return `Jede Zeile ist ein Token: zuerst das gewählte, dann nach dem größeren von p und q. Durchgezogen p: die Wahrscheinlichkeit des Zielmodells; gestrichelt q: ${certain ? "1 für einen festen Vorschlag" : "die des Drafts"}.`;
-    return p ? "Jede Zeile ist ein Token; ihr Balken ist p, die Wahrscheinlichkeit des Zielmodells." : "Jede Zeile ist ein Token; ihr gestreifter Balken ist q, die Wahrscheinlichkeit des Drafts.";
+    if (p && q) return `Jede Zeile ist ein Token: zuerst das gewählte, dann nach dem größeren von p und q. Durchgezogen p: die Wahrscheinlichkeit des Zielmodells; gestrichelt q: ${certain ? "1 für einen festen Vorschlag" : "die des Verfahrens"}.`;
+    return p ? "Jede Zeile ist ein Token; ihr Balken ist p, die Wahrscheinlichkeit des Zielmodells." : "Jede Zeile ist ein Token; ihr gestreifter Balken ist q, die Wahrscheinlichkeit des Verfahrens.";
   },
-  before: "Aus q hat der Draft gezogen. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
-  beforeGreedy: (unpenalised) => `q ist die Wahrscheinlichkeit, die der Draft jedem Token gibt${unpenalised ? ", vor dem Abzug für Wiederholungen" : ""}. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.`,
+  before: "Aus q hat das Verfahren gezogen. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
+  beforeGreedy: (unpenalised) => `q ist die Wahrscheinlichkeit, die das Verfahren jedem Token gibt${unpenalised ? ", vor dem Abzug für Wiederholungen" : ""}. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.`,
   beforeModelless: "Der Vorschlag kam ohne Modell zustande und hat kein q; die Regel nimmt ihn als sicher. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
-  beforeFixed: (drafted) => `Die Vorschläge stehen fest und sind nicht gezogen: Für die Regel ist q bei jedem 1${drafted ? ", gleich welches q der Draft selbst hatte" : ""}. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.`,
+  beforeFixed: (drafted) => `Die Vorschläge stehen fest und sind nicht gezogen: Für die Regel ist q bei jedem 1${drafted ? ", gleich welches q das Verfahren selbst hatte" : ""}. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.`,
   compares: "Was p und q gemeinsam ist{shared}, wird angenommen; wo q über p liegt{over}, kann der Vorschlag abgelehnt werden.",
   comparesFixed: (n) => (n > 1
     ? "Die Vorschläge standen fest und waren nicht gezogen: Sie werden nacheinander versucht, und jeder wird mit seinem Anteil an dem angenommen, was von p übrig ist."
@@ -203,5 +203,5 @@ export const O = {
   recorded: "Was davon aufgezeichnet wurde",
   nothing: "Diese Aufzeichnung enthält nur die Tokens, keine Wahrscheinlichkeiten. Wiederholen Sie den Lauf mit vollständiger Aufzeichnung, um sie zu sehen.",
   sibling: "Die Verteilungen dieser Position wurden nicht aufgezeichnet, da hier kein Token übernommen wurde.",
-  facts: { p: "p, nach Abzügen und Temperatur", q: "q, nach Abzügen und Temperatur", model_p: "eigenes p des Zielmodells", model_q: "eigenes q des Drafts", penalised_p: "eigenes p des Zielmodells, nach Abzügen", penalised_q: "eigenes q des Drafts, nach Abzügen", rank: "Rang beim Zielmodell, nach Abzügen", entropy: "wie unentschieden das Zielmodell war: Entropie seines eigenen p (Nat)" },
+  facts: { p: "p, nach Abzügen und Temperatur", q: "q, nach Abzügen und Temperatur", model_p: "eigenes p des Zielmodells", model_q: "eigenes q des Verfahrens", penalised_p: "eigenes p des Zielmodells, nach Abzügen", penalised_q: "eigenes q des Verfahrens, nach Abzügen", rank: "Rang beim Zielmodell, nach Abzügen", entropy: "wie unentschieden das Zielmodell war: Entropie seines eigenen p (Nat)" },
 };
