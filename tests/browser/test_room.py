@@ -385,12 +385,12 @@ LEGIBLE = """(least) => {
 
 
 def test_a_picture_is_legible_from_the_back_of_a_room(visit: Callable[..., Page]) -> None:
-    """Catches: a picture in print beside a text in large type; two charts one below another that shrink until nobody
-    can read them; a ring over another chart than the one pressed."""
+    """Catches: a picture in print beside a text in large type; two charts, or a drawing and a chart, one below another
+    that shrink until nobody can read them; a ring over another chart than the one pressed."""
     host = visit("/r/start", viewport={"width": 1280, "height": 900})
     made = host.evaluate(
         "async (body) => (await fetch('/r/start', {method: 'POST', body: JSON.stringify(body)})).json()",
-        {"lessons": ["race", "length"], "language": "en"},
+        {"lessons": ["race", "length", "rules"], "language": "en"},
     )
     host.goto(host.url.replace("start", f"{made['code']}/host#host={made['host']}"))
     screen = visit(f"/r/{made['code']}/screen", viewport={"width": 1024, "height": 768})
@@ -423,3 +423,10 @@ def test_a_picture_is_legible_from_the_back_of_a_room(visit: Callable[..., Page]
                 return x > box.left && x < box.right && y > box.top && y < box.bottom;
             }"""
         )
+    enter(host, "#open-rules")
+    press(host, "close", "reveal", "watch")
+    screen.locator("#picture .xtick").first.wait_for()
+    screen.wait_for_function(LEGIBLE, arg=12.5)
+    screen.wait_for_function(FITS)
+    drawn, chart = (screen.locator(f"#picture {each}").first.bounding_box() for each in (".drawn", ".chart"))
+    assert drawn and chart and drawn["x"] + drawn["width"] < chart["x"]

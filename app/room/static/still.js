@@ -30,14 +30,17 @@ export function draw(place, nodes, move, own = false) {
 }
 
 /**
- * Charts that follow one another go side by side where there is room, each with its title and its source: a projector's
- * page is not scrolled. @param {any[]} made
+ * Charts that follow one another go side by side where there is room, each with its title and its source, and so does
+ * what is drawn before one on a projector: its page is not scrolled. @param {any[]} made
  */
 function beside(made) {
   const found = [];
   for (let at = 0; at < made.length;) {
     const row = [];
     let next = at;
+    if (LARGER > 1) while (made[next]?.matches(".drawn:not([data-role])")) next += made[next + 1]?.matches(".small") ? 2 : 1;
+    if (next > at && made[next + 1]?.matches(".chart")) row.push(made.slice(at, next));
+    else next = at;
     while (made[next + 1]?.matches(".chart")) row.push(made.slice(next, next += made[next + 2]?.matches(".small") ? 3 : 2));
     if (row.length > 1) found.push(el("div", { class: "beside" }, ...row.map((each) => el("div", {}, ...each))));
     else found.push(made[at]);
@@ -140,8 +143,9 @@ function chart(node) {
     if (height) place.style.setProperty("--tall", `${height}px`);
     const traces = node.figure.data.map((/** @type {any} */ trace) =>
       INKED.includes(trace.type ?? "scatter") ? inked(trace, style.color, LARGER) : trace);
-    // Below the plot in any height of it, so that no axis's title is under it.
+    // Above or below the plot in any height of it, so that neither it nor an axis's title is under the legend.
     if (layout.legend?.y < 0) layout.legend = { ...layout.legend, yref: "container", y: 0, yanchor: "bottom" };
+    else if (layout.legend?.y >= 1) layout.legend = { ...layout.legend, yref: "container", y: 1, yanchor: "top" };
     for (const name of ["xaxis", "yaxis", ...Object.keys(layout).filter((key) => /^[xy]axis\d+$/.test(key))]) {
       const line = style.getPropertyValue("border-top-color");
       layout[name] = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true, ...layout[name] };
