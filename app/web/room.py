@@ -12,7 +12,6 @@ import json
 import time
 from html import escape
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import plotly
@@ -20,7 +19,6 @@ import segno
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
 
 from app.choosing import usual
 from app.course import pictures, reading
@@ -33,6 +31,7 @@ from app.room.store import Cast
 from app.theme import CSS
 
 from . import room_address
+from .modules import Modules
 from .room_request import (
     NO_STORE,
     Body,
@@ -61,15 +60,6 @@ busy = Limit(120, 60.0)  # pictures of one's own, for each seat
 busy_runs = Limit(10, 60.0)  # runs of one's own, for each seat
 
 
-class Assets(StaticFiles):
-    """The pages' modules; browsers ask each time whether they have changed."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers["Cache-Control"] = "no-cache"
-        return response
-
-
 def routes() -> list[BaseRoute]:
     """All routes of the rooms."""
     code, host = "/r/{code}", "/r/{code}/host"
@@ -80,7 +70,7 @@ def routes() -> list[BaseRoute]:
         Route("/r/cards", page("cards", 1)),
         Route("/r/plotly.js", script(PLOTLY, "max-age=86400")),
         Route("/r/tree_builder.js", script(BUILDER, "no-cache")),
-        Mount("/r/assets", Assets(directory=STATIC)),
+        Mount("/r/assets", Modules(directory=STATIC)),
         Route(code, page("student", 1)),
         Route(f"{code}/join", told(join), methods=["POST"]),
         Route(f"{code}/events", told(student_events)),

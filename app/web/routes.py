@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
 
 from app import services
 from app.course.words import catalogues
 from app.decoding.models import Choice, family
 from app.decoding.run import MAX_ANSWER, Run
 from app.monitoring import figures
-from app.player import STATIC, player_folder
+from app.player import player_folder
 from app.records import examples, visitor
 from app.records.database import Unavailable
 from app.room import here
 
 from . import room
 from .headers import foreign
+from .modules import PlayerModules
 
 PACE_S = 0.01  # between two parts of a stream: 100 times a second is more than a screen shows
 LOOK_S = 0.25  # a stream looks for news this often even if nobody told it of any
@@ -38,29 +34,6 @@ HEARTBEAT_S = 15.0
 RETRY = "retry: 1000\n"  # milliseconds; browsers wait three to five seconds before they look for another web process
 MOST_STREAMS = 1_000  # open at once; each is polled
 MAX_ANSWER_BYTES = 12 * MAX_ANSWER + 100  # a character can take twelve bytes as JSON
-
-
-class Modules(StaticFiles):
-    """The player's modules; browsers revalidate them each time, so that versions never mix.
-
-    With a `catalogue`, a folder of the course's language, its modules `text*.js` replace the player's own.
-    """
-
-    def __init__(self, catalogue: Path | None = None) -> None:
-        self.catalogue = catalogue
-        super().__init__(directory=STATIC)
-
-    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
-        if self.catalogue is not None and re.fullmatch(r"text\w*\.js", path):
-            own = self.catalogue / path
-            if own.is_file():
-                return str(own), own.stat()
-        return super().lookup_path(path)
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers["Cache-Control"] = "no-cache"
-        return response
 
 
 def routes() -> list[BaseRoute]:
@@ -72,8 +45,8 @@ def routes() -> list[BaseRoute]:
         Route("/runs/{run_id}/events", events),
         Route("/runs/{run_id}/answer", answer, methods=["POST"]),
         Route("/traces/{name}", trace),
-        *(Mount(f"/{player_folder(name)}", Modules(path)) for name, path in catalogues().items()),
-        Mount("/player", Modules()),
+        *(Mount(f"/{player_folder(name)}", PlayerModules(path)) for name, path in catalogues().items()),
+        Mount("/player", PlayerModules()),
         *room.routes(),
     ]
 
