@@ -10,6 +10,7 @@ import asyncio
 import io
 import json
 import time
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from urllib.parse import quote
@@ -23,6 +24,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from app.choosing import usual
 from app.course import pictures, reading
 from app.course.lesson import Given
+from app.records.database import Unavailable
 from app.room import codes, drive, export, here, orders, running, stills, together, trees, views
 from app.room.asked import asked, fresh
 from app.room.limits import Limit
@@ -134,8 +136,10 @@ def page(name: str, depth: int) -> Endpoint:
 
 async def spoken(request: Request, name: str) -> str:
     """On the big screen and the host's page the room's own, in which the lessons are there, whatever the browser's."""
-    if name in ("screen", "host") and (room := await asyncio.to_thread(here.rooms().room, code_of(request))):
-        return room.language
+    if name in ("screen", "host"):
+        with suppress(Unavailable):  # the page itself says so
+            if room := await asyncio.to_thread(here.rooms().room, code_of(request)):
+                return room.language
     return orders.spoken(
         request.query_params.get("lang") or orders.read(request.headers.get("accept-language", ""))
     )

@@ -30,8 +30,8 @@ def test_the_shipped_prompts_are_the_files() -> None:
 def test_families_come_as_asked_and_no_more_of_each_than_asked() -> None:
     found = cases.shipped(["poem", "code", "poem"], most=2)
     assert cases.names(found) == ["poem", "code"] and len(found) == 4
-    with pytest.raises(sd.PromptError, match=r"no family of prompts 'prose'\. Choose one of: story, code"):
-        cases.shipped(["prose"])
+    with pytest.raises(sd.PromptError, match=r"no family of prompts 'lyrics'\. Choose one of: story, code"):
+        cases.shipped(["lyrics"])
     assert cases.shipped([]) == []
 
 

@@ -198,7 +198,7 @@ def test_a_detailed_answer_becomes_a_trace_whose_untold_guesses_stay_untold(tmp_
         file.write_text(text)
         refused = run(cli.app, ["import", str(file)])
         assert refused.exit_code == 2 and wrong in refused.output.replace("\n", " ")
-        assert "a.json' cannot be imported: " in refused.output.replace("\n", "")
+        assert "a.json' cannot be imported: " in " ".join(refused.output.split())
     file.write_text(json.dumps(vllm()), encoding="utf-16")  # as a shell on Windows redirects
     refused = run(cli.app, ["import", str(file)])
     assert refused.exit_code == 2
