@@ -72,7 +72,7 @@ def table(
     plain, numbers = traces[0], numbers or range(len(traces))
     loops = [trace.loops() for trace in traces]
     times = [timing(trace, repeats, number) for number, trace in zip(numbers, traces, strict=True)]
-    rows = [
+    return [
         Row("speedup", "Measured speedup", "over plain decoding", "Plain decoding's time per token divided by the "
             "lane's, in the same run, without prefill and recording. More than τ is timing noise. The Race tab's 95% "
             "interval, shown where no winner is clear, is from the scatter of the rounds within this one run. Only "
@@ -102,6 +102,20 @@ def table(
             "the proposer guessed on after them.", [_proposed(trace) for trace in traces]),
         Row("wasted", "Wasted guesses", "not accepted", "Guesses that were rejected, never reached, pruned, cut off by "
             "the end of the text, or drafted ahead and discarded.", [_wasted(trace) for trace in traces]),
+        *_clock(times, traces),
+        Row("memory", "Memory", "weights, KV cache, logits", "Bytes of weights, keys and values, and logits; the "
+            "ledger below lists them all.", [_memory(lines) for lines in ledgers or [None] * len(traces)],
+            "computed from the models' shapes"),
+        Row("text", "Output", "the target's own, or not", "Whether the rule keeps the target's distribution and, "
+            "if not, how many tokens were kept that are not the target's, and how many were rejected that a lossless "
+            "rule would keep.", [Cell("the target's own", "lossless"), *(_text(plain, trace) for trace in traces[1:])],
+            "proved or measured"),
+    ]  # fmt: skip
+
+
+def _clock(times: Sequence[Timing], traces: Sequence[Trace]) -> list[Row]:
+    """The figures in seconds, and what a pass costs."""
+    return [
         Row("draft_s", "Drafting", "time spent guessing", "Seconds of the draft phases, in one run of the lane.",
             [_seconds(time, "draft_s") for time in times]),
         Row("verify_s", "Checking", "time in target passes", "Seconds of the target's passes.",
@@ -112,15 +126,7 @@ def table(
             [_pass_cost(times[0], time, trace) for time, trace in zip(times, traces, strict=True)]),
         Row("other_s", "Other work", "time outside the models", "Seconds of judging and committing; for plain decoding "
             "also the time before its passes, when other lanes draft.", [_seconds(time, "other_s") for time in times]),
-        Row("memory", "Memory", "weights, KV cache, logits", "Bytes of weights, keys and values, and logits; the "
-            "ledger below lists them all.", [_memory(lines) for lines in ledgers or [None] * len(traces)],
-            "computed from the models' shapes"),
-        Row("text", "Output", "the target's own, or not", "Whether the rule keeps the target's distribution and, "
-            "if not, how many tokens were kept that are not the target's, and how many were rejected that a lossless "
-            "rule would keep.", [Cell("the target's own", "lossless"), *(_text(plain, trace) for trace in traces[1:])],
-            "proved or measured"),
     ]  # fmt: skip
-    return rows
 
 
 def frame(rows: Sequence[Row], labels: Sequence[str]) -> pd.DataFrame:
@@ -326,13 +332,9 @@ def _memory(lines: list[Line] | None) -> Cell:
 
 def megabytes(size: int) -> str:
     """Bytes as text."""
-    return (
-        f"{size / 1e9:.2f} GB"
-        if size >= 1e9
-        else f"{size / 1e6:.1f} MB"
-        if size >= 1e5
-        else f"{size / 1e3:.1f} kB"
-    )
+    if size >= 1e9:
+        return f"{size / 1e9:.2f} GB"
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
 
 
 def _text(plain: Trace, trace: Trace) -> Cell:

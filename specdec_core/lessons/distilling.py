@@ -6,6 +6,7 @@ prompts of the race are not among the openings, and a row that repeats what the 
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -137,7 +138,7 @@ class Training:
         begun, read, share = self._seconds, 0, 0.0
         budget = max(1e-9, (1.0 - WRITING) * self.budget_s)
         while True:
-            yield Standing("training", 0.0, share, read, self.score(draft))
+            yield Standing("training", 0.0, share, read, self.score(_stored(draft)))
             if share == 1.0:
                 return
             since, rows = time.perf_counter(), torch.empty(0, dtype=torch.long)
@@ -166,8 +167,10 @@ class Training:
     def _race(self, draft: PreTrainedModel) -> Generator[Report, None, None]:
         """Plain decoding, the draft as it was and the draft as it is, on the prompts held back."""
         weights, usual = _file(draft), self.score(_of(self.models.draft))
-        draft.half().float()  # what the file holds
-        after, before = HubModel("the draft, trained", draft), HubModel("the draft, before", self._fresh())
+        after, before = (
+            HubModel("the draft, trained", _stored(draft)),
+            HubModel("the draft, before", self._fresh()),
+        )
         for side in (after, before):
             side.arrange(steps=True)
         models = replace(self.models, draft=after, larger_draft=before)
@@ -274,6 +277,11 @@ def orthogonal(matrix: Tensor) -> Tensor:
 def _of(model: object) -> PreTrainedModel:
     assert isinstance(model, HubModel)  # `Training` refuses others
     return model.model
+
+
+def _stored(draft: PreTrainedModel) -> PreTrainedModel:
+    """A copy with the weights that its file holds: what is scored is what races and what is kept."""
+    return copy.deepcopy(draft).half().float()
 
 
 def _file(draft: PreTrainedModel) -> bytes:

@@ -172,7 +172,7 @@ def _summaries(row: Round, vocabulary: int) -> Iterator[str]:
             (
                 "entropy_p",
                 position.entropy_p,
-                entropy_range(position.model_p, math.log(vocabulary)),
+                entropy_range(position.model_p, math.log(max(1, vocabulary))),
                 ENTROPY_NEAR,
             )
         ]

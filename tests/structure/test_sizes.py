@@ -22,7 +22,6 @@ FUNCTIONS = {
     "app/course/pictures/overlap_gantt.py:gantt": FIGURE,
     "app/course/pictures/plane.py:chart": FIGURE,
     "app/course/pictures/workshop.py:plane": FIGURE,
-    "app/compare/table.py:table": "one row per figure: title, definition, cells",
     "app/compare/sweep_view.py:_form": "a form: one widget after the other, in the order in which they are drawn",
     "app/player/__init__.py:player": "mostly its parameters and what each of them means",
     "app/running/headline.py:show": "one tile per figure: label, value, help, source",
