@@ -281,7 +281,8 @@ def _of(model: object) -> PreTrainedModel:
 
 def _stored(draft: PreTrainedModel) -> PreTrainedModel:
     """A copy with the weights that its file holds: what is scored is what races and what is kept."""
-    return copy.deepcopy(draft).half().float()
+    stored: PreTrainedModel = copy.deepcopy(draft).half().float()
+    return stored
 
 
 def _file(draft: PreTrainedModel) -> bytes:
