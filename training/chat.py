@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from specdec_core.models import catalogue, draft_vocabulary
 from specdec_core.models.heads import Eagle3Head, EagleHead, MedusaHeads, eagle, eagle3, medusa
-from specdec_core.models.heads.layout import rope_theta
+from specdec_core.models.heads.shapes import rope_theta
 from specdec_core.models.hub import load_tokenizer
 from training import answers, chat_eagle, chat_eagle3, chat_heads, waves
 from training.chat_heads import Objective, Teacher

@@ -16,7 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from specdec_core.models.heads import Eagle3Head, eagle3
+from specdec_core.models.heads import Eagle3Head, Target, eagle3
+from specdec_core.models.heads.layers_read import usual_layers
 from training.card import table
 from training.frozen import Frozen, cross_entropy
 from training.heads import RANKS, Objective, Pair, layer_shape, made_by, same_run
@@ -44,7 +45,7 @@ def new_head(
     estimate, by a fit on `rows`, what the last layer reads one place on. `layers` are those it reads, else the
     published choice."""
     shape = layer_shape(target)
-    layers = layers or eagle3.usual_layers(int(target.model.config.num_hidden_layers))
+    layers = layers or usual_layers(int(target.model.config.num_hidden_layers))
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         head = Eagle3Head(shape, len(layers) * int(shape.hidden_size), layers, vocabulary=vocabulary)
@@ -80,9 +81,8 @@ def started_from(target: Frozen, folder: Path, whole: bool = False) -> Eagle3Hea
     """
     vocabulary, width = target.output.weight.shape
     layers = int(target.model.config.num_hidden_layers)
-    head = eagle3.read(
-        str(folder), int(width), int(vocabulary), int(target.embedding.weight.shape[1]), layers
-    )
+    embeds = int(target.embedding.weight.shape[1])
+    head = eagle3.read(str(folder), Target(int(width), int(vocabulary), embeds, layers))
     if whole and head.vocabulary is not None:
         output = target.output.weight.detach().float().cpu().clone()
         output[head.vocabulary] = head.lm_head.weight

@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import LlamaConfig
 
-from specdec_core.models.heads import EagleHead, MedusaHeads, eagle, medusa
-from specdec_core.models.heads.layout import rope_theta
+from specdec_core.models.heads import EagleHead, MedusaHeads, Target, eagle, medusa
+from specdec_core.models.heads.shapes import rope_theta
 from training.card import table
 from training.checkpoints import latest_checkpoint, load_state
 from training.frozen import Frozen, cross_entropy
@@ -164,7 +164,7 @@ def eagle_from(target: Frozen, folder: Path) -> EagleHead:
         ModelError: with one sentence, if it cannot be read or does not fit the target.
     """
     vocabulary, width = map(int, target.output.weight.shape)
-    head = eagle.read(str(folder), width, vocabulary, int(target.embedding.weight.shape[1]))
+    head = eagle.read(str(folder), Target(width, vocabulary, int(target.embedding.weight.shape[1])))
     return head.to(target.model.device, torch.float32).requires_grad_(True).train()
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import torch
 import typer
 
-from specdec_core.models.heads.layout import MOST
+from specdec_core.models.heads.layers_read import MOST
 
 app = typer.Typer()
 

@@ -29,31 +29,50 @@ if TYPE_CHECKING:
 
     from specdec_core.runtime.reader import Listener, Reader
 
-KEY = "d2t"
+KEY, OTHER = "d2t", "t2d"
 FILE = "draft_vocabulary.safetensors"  # next to the weights of a draft model that has one
 
 
 def read(name: str, tensors: Mapping[str, Tensor], vocabulary: int) -> Tensor | None:
-    """The target's token ids of a file's `d2t`, int64 (k,) ascending; None where it has none.
+    """The target's token ids of a file's `d2t`, or of its `t2d` alone, int64 (k,) ascending; None where it has neither.
 
     Raises:
-        ModelError: with one sentence, if they are not ascending ids below `vocabulary`.
+        ModelError: with one sentence, if they are not ascending ids below `vocabulary`, or the two do not agree.
     """
+    listed = _listed(name, tensors[OTHER]) if OTHER in tensors else None
     if KEY not in tensors:
-        return None
-    offsets = tensors[KEY]
-    if offsets.ndim != 1 or offsets.is_floating_point() or not 0 < len(offsets) <= vocabulary:
-        raise ModelError(
-            f"'{name}' has a damaged draft vocabulary: d2t should be 1 to {vocabulary:,} whole numbers, got "
-            f"{str(offsets.dtype).removeprefix('torch.')} of shape {tuple(offsets.shape)}."
-        )
-    ids = offsets.long() + torch.arange(len(offsets))
+        ids = listed
+        if ids is None or len(ids) == vocabulary:
+            return None
+    else:
+        offsets = tensors[KEY]
+        if offsets.ndim != 1 or offsets.is_floating_point() or not 0 < len(offsets) <= vocabulary:
+            raise ModelError(
+                f"'{name}' has a damaged draft vocabulary: d2t should be 1 to {vocabulary:,} whole numbers, got "
+                f"{str(offsets.dtype).removeprefix('torch.')} of shape {tuple(offsets.shape)}."
+            )
+        ids = offsets.long() + torch.arange(len(offsets))
+        if listed is not None and not torch.equal(listed, ids):
+            raise ModelError(
+                f"'{name}' has a damaged draft vocabulary: '{KEY}' and '{OTHER}' name different tokens. Export it "
+                "again."
+            )
     if int(ids[0]) < 0 or int(ids[-1]) >= vocabulary or bool((ids.diff() <= 0).any()):
         raise ModelError(
-            f"'{name}' has a draft vocabulary of another target: its d2t should name ascending token ids below "
+            f"'{name}' does not fit this target: its draft vocabulary should name ascending token ids below "
             f"{vocabulary:,}. Load the heads that were trained for it."
         )
     return ids
+
+
+def _listed(name: str, marked: Tensor) -> Tensor:
+    """The ids that a `t2d` marks, int64 (k,)."""
+    if marked.ndim != 1 or marked.dtype != torch.bool or not bool(marked.any()):
+        raise ModelError(
+            f"'{name}' has a damaged draft vocabulary: {OTHER} should mark tokens in a list of yes and no, got "
+            f"{str(marked.dtype).removeprefix('torch.')} of shape {tuple(marked.shape)}."
+        )
+    return marked.nonzero().flatten()
 
 
 def offsets(ids: Tensor) -> Tensor:

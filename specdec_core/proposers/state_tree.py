@@ -97,7 +97,7 @@ class StateTree(Proposer):
         rows, config = capacity + options.depth * options.top_k, head.config
         heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
         width = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
-        count = head.modules_chained
+        count = head.modules_chained * head.layers_per_pass
         size = int(2 * rows * heads * width * next(head.parameters()).element_size()) * count
         layers = "One layer" if count == 1 else f"{count} layers"
         words = f"{layers}, over the text and the tree it grows."
@@ -113,7 +113,7 @@ class StateTree(Proposer):
         self.output, self.ids = head.output(model.get_output_embeddings()), head.vocabulary
         self.embedding = model.get_input_embeddings()
         rows, count = resources.capacity + self.options.depth * self.options.top_k, head.modules_chained
-        self.memories = [KVMemory(1, rows) for _ in range(count)]
+        self.memories = [KVMemory(head.layers_per_pass, rows) for _ in range(count)]
         self.ends: list[Tensor | None] = [None] * count  # each module's state (1, d) at the end of the text
         self.blocked = torch.finfo(model.dtype).min
         self.prefilled: list[Tensor] | None = []  # states of the prompt, until the head has read them

@@ -84,16 +84,22 @@ class LlamaLayers:
         config: their sizes.
         rotary: computes their angles.
         weight: any of the model's weights, for its dtype and device.
-        normed: whether a layer norms what its attention reads.
+        normed: for each layer whether it norms what its attention reads; all do where it is left out.
     """
 
     def __init__(
-        self, layers: Iterable[Any], config: Any, rotary: Any, weight: Tensor, normed: bool = True
+        self,
+        layers: Iterable[Any],
+        config: Any,
+        rotary: Any,
+        weight: Tensor,
+        normed: Sequence[bool] | None = None,
     ) -> None:
         found = list(layers)
         self.heads = int(config.num_attention_heads)
         self.shared_heads = int(config.num_key_value_heads)
-        self.layers = [self._layer(layer, normed) for layer in found]
+        own = [True] * len(found) if normed is None else normed
+        self.layers = [self._layer(layer, norm) for layer, norm in zip(found, own, strict=True)]
         attention: Any = found[0].self_attn
         self.width, self.scaling = int(attention.head_dim), float(attention.scaling)
         self._rotary, self._nothing = rotary, weight.new_zeros(1)

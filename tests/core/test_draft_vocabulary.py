@@ -14,7 +14,7 @@ import specdec_core as sd
 from specdec_core.models import draft_vocabulary
 from specdec_core.models.bundle import HubModel, NarrowModel
 from specdec_core.models.draft_vocabulary import NarrowReader
-from specdec_core.models.heads import EagleHead, MedusaHeads, eagle, medusa
+from specdec_core.models.heads import EagleHead, MedusaHeads, Target, eagle, medusa
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.sampling import Warp
 from specdec_core.testing import Letters
@@ -210,11 +210,11 @@ def test_heads_with_a_draft_vocabulary_are_read_again(kind: str, tmp_path: Path)
     if kind == "eagle":
         head = narrow_eagle(12, norms=True)
         eagle.write(tmp_path, head, "target", {}, torch.float32)
-        found: torch.nn.Module = eagle.read(str(tmp_path), WIDTH, 12, WIDTH)
+        found: torch.nn.Module = eagle.read(str(tmp_path), Target(WIDTH, 12, WIDTH))
     else:
         head = narrow_models("medusa").heads["medusa"]
         medusa.write(tmp_path, head, "target", {}, torch.float32)
-        found = medusa.read(str(tmp_path), WIDTH, 12)
+        found = medusa.read(str(tmp_path), Target(WIDTH, 12, WIDTH))
     assert torch.equal(found.vocabulary, IDS)  # type: ignore[arg-type]
     for key, weight in head.state_dict().items():
         assert torch.equal(found.state_dict()[key], weight)
@@ -237,7 +237,7 @@ def test_a_damaged_draft_vocabulary_is_refused(offsets: Tensor, words: str, tmp_
     tensors = load_file(tmp_path / "model.safetensors") | {"d2t": offsets}
     save_file(tensors, tmp_path / "model.safetensors")
     with pytest.raises(sd.ModelError, match=words):
-        eagle.read(str(tmp_path), WIDTH, 12, WIDTH)
+        eagle.read(str(tmp_path), Target(WIDTH, 12, WIDTH))
 
 
 def test_a_drafts_folder_brings_its_vocabulary(tmp_path: Path) -> None:

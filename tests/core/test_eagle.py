@@ -18,7 +18,7 @@ from torch import Tensor
 import specdec_core as sd
 from specdec_core import lengths as draft_length
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.heads import EagleHead
+from specdec_core.models.heads import EagleHead, Target
 from specdec_core.models.heads import eagle as layout
 from specdec_core.sampling import Warp
 
@@ -346,21 +346,21 @@ def test_what_is_written_is_the_published_layout_and_read_again(
     head = eagle_head(SIZE, bias, embedding)
     head.tree_temperature = 0.75
     layout.write(tmp_path / "measured", head, "tiny", {}, torch.float32)
-    assert layout.read(str(tmp_path / "measured"), WIDTH, SIZE, WIDTH).tree_temperature == 0.75
+    assert layout.read(str(tmp_path / "measured"), Target(WIDTH, SIZE, WIDTH)).tree_temperature == 0.75
     extra = ({"fc.bias"} if bias else set()) | ({"embed_tokens.weight"} if embedding else set())
     assert set(load_file(folder / "model.safetensors")) == KEYS | extra
     assert json.loads((folder / "config.json").read_text())["bias"] is bias
     models = headed("llama", SIZE)
     decoded = [
         sd.decode(replace(models, heads={"eagle": head}), PROMPTS[0], SETTINGS).rounds
-        for head in (eagle_head(SIZE, bias, embedding), layout.read(str(folder), WIDTH, SIZE, WIDTH))
+        for head in (eagle_head(SIZE, bias, embedding), layout.read(str(folder), Target(WIDTH, SIZE, WIDTH)))
     ]
     assert [row.nodes.token for row in decoded[0]] == [row.nodes.token for row in decoded[1]]
 
 
 def _refusal(folder: Path, width: int = WIDTH, vocabulary: int = SIZE, embedding_width: int = WIDTH) -> str:
     with pytest.raises(sd.ModelError) as caught:
-        layout.read(str(folder), width, vocabulary, embedding_width)
+        layout.read(str(folder), Target(width, vocabulary, embedding_width))
     sentence = str(caught.value)
     assert sentence.endswith(".") and "\n" not in sentence and str(folder.parent) not in sentence
     return sentence

@@ -15,7 +15,7 @@ from torch import Tensor
 import specdec_core as sd
 from specdec_core.exact.distribution import distance
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.heads import Eagle3Head, MtpModules, eagle3
+from specdec_core.models.heads import Eagle3Head, MtpModules, Target, eagle3
 from specdec_core.rules import RULES
 
 from .distributions import model_next_probs
@@ -159,10 +159,12 @@ def test_published_layouts_load_and_draft(layout: str, tmp_path: Path) -> None:
     tokenizer().save_pretrained(tmp_path / "target")
     models = sd.load_models(tmp_path / "target", eagle3=_published(tmp_path / "head", layout), device="cpu")
     head = models.heads["eagle3"]
-    assert head.layers_read == ((2, 3, 3) if layout == "SafeAILab" else (1, 2, 3))
+    assert (
+        head.layers_read == {"SafeAILab": (2, 3, 3), "SpecForge": (2, 3, 4), "speculators": (1, 2, 3)}[layout]
+    )
     trace = sd.decode(models, PROMPTS[0], EAGLE3)
     assert trace.token_ids == generate(module(models), PROMPTS[0], 25) and trace.audit() == []
-    loaded = eagle3.read(str(tmp_path / "head"), WIDTH, 300, WIDTH, 6)
+    loaded = eagle3.read(str(tmp_path / "head"), Target(WIDTH, 300, WIDTH, 6))
     plain = build("llama", vocab_size=300, num_hidden_layers=6)
     fresh = replace(models, target=HubModel("target", plain), heads={"eagle3": loaded})
     wanted, _ = Slow3(fresh, PROMPTS[0]).tree(5, 4, 16)
@@ -175,7 +177,7 @@ def test_a_written_head_is_read_again(tmp_path: Path) -> None:
     head = eagle3_head(12, ids=IDS, norm_first=True)
     head.accuracy = [0.5, 0.25]
     eagle3.write(tmp_path, head, "target", {}, torch.float32)
-    found = eagle3.read(str(tmp_path), WIDTH, 12, WIDTH, 2)
+    found = eagle3.read(str(tmp_path), Target(WIDTH, 12, WIDTH, 2))
     assert found.layers_read == LAYERS_READ and found.midlayer.norm_first and found.accuracy == [0.5, 0.25]
     assert found.vocabulary is not None and torch.equal(found.vocabulary, IDS)
     assert all(torch.equal(weight, found.state_dict()[key]) for key, weight in head.state_dict().items())
@@ -188,7 +190,7 @@ def test_heads_of_another_kind_or_target_are_one_sentence(tmp_path: Path) -> Non
 
     def refusal(layers: int = 6, width: int = WIDTH) -> str:
         with pytest.raises(sd.ModelError) as refused:
-            eagle3.read(str(folder), width, 300, WIDTH, layers)
+            eagle3.read(str(folder), Target(width, 300, WIDTH, layers))
         return str(refused.value)
 
     assert "target has 2" in refusal(layers=2)

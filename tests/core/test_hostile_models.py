@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 import specdec_core as sd
 from specdec_core.models import catalogue
 from specdec_core.models.explain import cut
-from specdec_core.models.heads import eagle, eagle3, layout, medusa, mtp
+from specdec_core.models.heads import Target, eagle, eagle3, files, medusa, mtp
 from specdec_core.models.sources import resolve
 from specdec_core.testing import scripted
 
@@ -147,7 +147,7 @@ def test_heads_with_numbers_that_are_not_finite_are_refused(value: float, tmp_pa
     next(iter(tensors.values())).view(-1)[0] = value
     save_file(tensors, file)
     with pytest.raises(sd.ModelError, match="not finite"):
-        medusa.read(str(folder), WIDTH, SIZE)
+        medusa.read(str(folder), Target(WIDTH, SIZE, WIDTH))
 
 
 @pytest.mark.parametrize("change", [{"medusa_num_heads": 10**9}, {"medusa_num_layers": 10**9}], ids=str)
@@ -155,7 +155,7 @@ def test_medusa_heads_without_number_are_refused_at_once(change: dict[str, Any],
     folder = _heads_folder(tmp_path / "heads", medusa, medusa_heads(SIZE))
     _edit(folder, "config.json", **change)
     with pytest.raises(sd.ModelError, match="damaged configuration"):
-        medusa.read(str(folder), WIDTH, SIZE)
+        medusa.read(str(folder), Target(WIDTH, SIZE, WIDTH))
 
 
 @pytest.mark.parametrize(
@@ -177,21 +177,21 @@ def test_a_damaged_eagle_configuration_is_one_sentence(change: dict[str, Any], t
     folder = _heads_folder(tmp_path / "head", eagle, eagle_head(SIZE))
     _edit(folder, "config.json", **change)
     with pytest.raises(sd.ModelError) as caught:
-        eagle.read(str(folder), WIDTH, SIZE, WIDTH)
+        eagle.read(str(folder), Target(WIDTH, SIZE, WIDTH))
     assert "\n" not in str(caught.value)
 
 
 def test_what_an_eagle_configuration_says_beside_the_layer_is_not_read(tmp_path: Path) -> None:
     folder = _heads_folder(tmp_path / "head", eagle, eagle_head(SIZE))
     _edit(folder, "config.json", dtype="nope", id2label=5, num_labels=10**9, auto_map={"AutoModel": "x.Y"})
-    eagle.read(str(folder), WIDTH, SIZE, WIDTH)
+    eagle.read(str(folder), Target(WIDTH, SIZE, WIDTH))
 
 
 def test_a_deeply_nested_configuration_is_one_sentence(tmp_path: Path) -> None:
     folder = _heads_folder(tmp_path / "heads", medusa, medusa_heads(SIZE))
     (folder / "config.json").write_text("[" * 100_000)
     with pytest.raises(sd.ModelError, match="damaged configuration"):
-        medusa.read(str(folder), WIDTH, SIZE)
+        medusa.read(str(folder), Target(WIDTH, SIZE, WIDTH))
 
 
 HELD = {"medusa": "Medusa heads", "eagle": "an EAGLE head", "eagle3": "an EAGLE-3 head", "mtp": "MTP modules"}
@@ -204,19 +204,19 @@ def test_heads_of_another_kind_are_named(asked: str, held: str) -> None:
     third kind, talk of pickles where there are none."""
     source = resolve(f"specdec-{held}")
     if asked == held:
-        assert layout.read(source, asked)[1]
+        assert files.read(source, asked)
         return
     with pytest.raises(sd.ModelError) as refused:
-        layout.read(source, asked)
+        files.read(source, asked)
     assert str(refused.value) == f"'specdec-{held}' holds {HELD[held]}; load it as {held}=…."
 
 
 def test_a_plain_model_is_no_head() -> None:
     """Catches: a model that is taken for a head, or said to be damaged."""
     source = resolve("specdec-draft")
-    for read, given in ((medusa.read, ()), (eagle3.read, (WIDTH, 6)), (mtp.read, (WIDTH,))):
+    for read in (medusa.read, eagle3.read, mtp.read):
         with pytest.raises(sd.ModelError, match=r"^'specdec-draft' holds no (whole )?(Medusa|EAGLE-3|MTP)"):
-            read(source, WIDTH, SIZE, *given)  # type: ignore[operator]
+            read(source, Target(WIDTH, SIZE, WIDTH, 6))  # type: ignore[operator]
 
 
 def test_lanes_in_several_threads_see_their_own_states() -> None:

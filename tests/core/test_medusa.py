@@ -15,6 +15,7 @@ from torch import Tensor
 import specdec_core as sd
 from specdec_core import lengths as draft_length
 from specdec_core.models.bundle import HubModel
+from specdec_core.models.heads import Target
 from specdec_core.models.heads import medusa as layout
 from specdec_core.proposers import available, medusa_tree
 from specdec_core.sampling import Warp
@@ -249,7 +250,7 @@ SIZE = len(tokenizer())
 @pytest.mark.parametrize("prefix", ["", "medusa_head."])
 def test_every_published_spelling_is_read(file: str, prefix: str, tmp_path: Path) -> None:
     """Names and shapes as in published files. Catches: a prefix or file name that is not known."""
-    found = layout.read(str(_folder(tmp_path / "heads", file, prefix)), WIDTH, SIZE)
+    found = layout.read(str(_folder(tmp_path / "heads", file, prefix)), Target(WIDTH, SIZE, WIDTH))
     wanted = medusa_heads(SIZE, heads=2).state_dict()
     assert set(wanted) == {
         f"{i}.{part}" for i in (0, 1) for part in ("0.linear.weight", "0.linear.bias", "1.weight")
@@ -263,8 +264,8 @@ def test_what_is_written_is_read_again(shared: bool, tmp_path: Path) -> None:
     """Weights as stored in 16 bits, measured accuracies, two blocks. Catches: a config key that is only written."""
     heads = medusa_heads(SIZE, heads=3, blocks=2, shared=shared)
     heads.accuracy = [[0.5, 0.1], [0.4, 0.1], [0.3, 0.1]]
-    layout.write(tmp_path / "heads", heads, "tiny", {"note": 1})
-    found = layout.read(str(tmp_path / "heads"), WIDTH, SIZE)
+    layout.write(tmp_path / "heads", heads, "tiny", {"specdec_note": 1})
+    found = layout.read(str(tmp_path / "heads"), Target(WIDTH, SIZE, WIDTH))
     assert (found.shared, found.blocks, found.accuracy) == (shared, 2, heads.accuracy)
     assert all(
         torch.equal(found.state_dict()[name], w.half().float()) for name, w in heads.state_dict().items()
@@ -273,7 +274,7 @@ def test_what_is_written_is_read_again(shared: bool, tmp_path: Path) -> None:
 
 def _refusal(folder: Path, width: int = WIDTH, vocabulary: int = SIZE) -> str:
     with pytest.raises(sd.ModelError) as caught:
-        layout.read(str(folder), width, vocabulary)
+        layout.read(str(folder), Target(width, vocabulary, width))
     sentence = str(caught.value)
     assert sentence.endswith(".") and "\n" not in sentence and str(folder.parent) not in sentence
     return sentence

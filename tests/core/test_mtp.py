@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core.models.heads import MtpModules, mtp
+from specdec_core.models.heads import MtpModules, Target, mtp
 
 from .test_eagle import PROMPTS, SETTINGS, Slow, _norm, compared, layer
 from .test_eagle3 import with_head
@@ -114,7 +114,7 @@ def test_the_published_layout_loads_and_drafts(tmp_path: Path) -> None:
     tokenizer().save_pretrained(tmp_path / "target")
     models = sd.load_models(tmp_path / "target", mtp=folder, device="cpu")
     assert models.heads["mtp"].modules_chained == 2
-    found, wanted = mtp.read(str(folder), WIDTH, 300, WIDTH), mtp_modules(300, 2).state_dict()
+    found, wanted = mtp.read(str(folder), Target(WIDTH, 300, WIDTH)), mtp_modules(300, 2).state_dict()
     assert all(torch.equal(weight, found.state_dict()[key]) for key, weight in wanted.items())
     trace = sd.decode(models, PROMPTS[0], MTP)
     assert trace.token_ids == generate(module(models), PROMPTS[0], 25) and trace.audit() == []
@@ -125,12 +125,12 @@ def test_modules_of_another_layer_or_target_are_one_sentence(tmp_path: Path) -> 
 
     def refusal(folder: Path, width: int = WIDTH) -> str:
         with pytest.raises(sd.ModelError) as refused:
-            mtp.read(str(folder), width, 300, width)
+            mtp.read(str(folder), Target(width, 300, width))
         return str(refused.value)
 
     folder = _published(tmp_path / "modules", num_nextn_predict_layers=3)
     assert "announces 3 and there are 2" in refusal(folder)
-    assert "does not fit this target: layers.0." in refusal(_published(tmp_path / "wide"), width=16)
+    assert "does not fit this target: model.layers.61." in refusal(_published(tmp_path / "wide"), width=16)
     file = folder / "model.safetensors"
     whole = load_file(file)
     for part, words in (
@@ -141,4 +141,4 @@ def test_modules_of_another_layer_or_target_are_one_sentence(tmp_path: Path) -> 
         (folder / "config.json").write_text(json.dumps({"num_nextn_predict_layers": 2}))
         assert words in refusal(folder)
     save_file({key: tensor for key, tensor in whole.items() if "enorm" not in key}, file)
-    assert "holds no MTP modules" in refusal(folder)
+    assert "the norm of their embeddings" in refusal(folder)

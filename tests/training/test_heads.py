@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.heads import eagle, medusa
+from specdec_core.models.heads import Target, eagle, medusa
 from specdec_core.testing import Letters
 from tests.core.tiny import build, tokenizer
 from tests.training.tiny import tiny_folder
@@ -155,8 +155,8 @@ def test_exported_heads_are_read_and_decode(target: Frozen, tmp_path: Path) -> N
         train(tmp_path / "b", head, target, _rows(), rows.heldout, plan),
     )
     read = {
-        "medusa": medusa.read(str(tmp_path / "m"), 32, VOCABULARY),
-        "eagle": eagle.read(str(tmp_path / "e"), 32, VOCABULARY, 32),
+        "medusa": medusa.read(str(tmp_path / "m"), Target(32, VOCABULARY, 32)),
+        "eagle": eagle.read(str(tmp_path / "e"), Target(32, VOCABULARY, 32)),
     }
     assert read["medusa"].accuracy == heads.accuracy and read["eagle"].accuracy == head.accuracy
     assert json.loads((tmp_path / "m" / "config.json").read_text())["specdec_training"]["step"] == 10

@@ -3,10 +3,10 @@ multi-token-prediction modules."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from torch import Tensor, nn
+from torch import nn
 
 from specdec_core.models.catalogue import HEADS
 from specdec_core.runtime.cpu_linear import arrange
@@ -18,9 +18,18 @@ from .eagle3 import Eagle3Head
 from .lean import lighten
 from .medusa import MedusaHeads
 from .mtp import MtpModules
+from .target import Target
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+
+READERS: dict[str, Callable[[str, Target], MedusaHeads | Continuing]] = {
+    "medusa": medusa.read,
+    "eagle": eagle.read,
+    "eagle3": eagle3.read,
+    "mtp": mtp.read,
+}
 
 
 def load_heads(target: PreTrainedModel, sources: Mapping[str, str | None]) -> dict[str, nn.Module]:
@@ -29,23 +38,10 @@ def load_heads(target: PreTrainedModel, sources: Mapping[str, str | None]) -> di
     Raises:
         ModelError: with one sentence, if they cannot be read or do not fit the target.
     """
-    output, embedding = target.get_output_embeddings().weight, target.get_input_embeddings().weight
-    assert isinstance(output, Tensor) and isinstance(embedding, Tensor)
-    vocabulary, width = (int(size) for size in output.shape)
-    embeds, layers = int(embedding.shape[1]), int(target.config.num_hidden_layers)
-    heads: dict[str, MedusaHeads | Continuing] = {}
-    for kind in HEADS:
-        source = sources.get(kind)
-        if source is None:
-            continue
-        if kind == "medusa":
-            heads[kind] = medusa.read(source, width, vocabulary)
-        elif kind == "eagle":
-            heads[kind] = eagle.read(source, width, vocabulary, embeds)
-        elif kind == "eagle3":
-            heads[kind] = eagle3.read(source, width, vocabulary, embeds, layers)
-        else:
-            heads[kind] = mtp.read(source, width, vocabulary, embeds)
+    fits = Target.of(target)
+    heads: dict[str, MedusaHeads | Continuing] = {
+        kind: READERS[kind](source, fits) for kind in HEADS if (source := sources.get(kind)) is not None
+    }
     for kind, head in heads.items():
         head.to(target.device, target.dtype)
         # copies a draft vocabulary's rows before the matrix is packed
@@ -57,4 +53,4 @@ def load_heads(target: PreTrainedModel, sources: Mapping[str, str | None]) -> di
     return dict(heads)
 
 
-__all__ = ["Continuing", "Eagle3Head", "EagleHead", "MedusaHeads", "MtpModules", "load_heads"]
+__all__ = ["Continuing", "Eagle3Head", "EagleHead", "MedusaHeads", "MtpModules", "Target", "load_heads"]

@@ -28,8 +28,7 @@ class Continuing(Guessing):
         accuracy: measured shares of right guesses by rank, for the next token after true states; None if unknown.
         tree_temperature: of its probabilities where they choose the tree for greedy text, as measured; 1 if not.
         layers_read: the target's layers whose inputs it reads, joined; empty for the state the output matrix reads.
-        modules_chained: how many modules there are, each reading the states of the one before it.
-        normed: whether a layer norms what its attention reads, so that `reads` does not.
+        normed: whether the first layer norms what its attention reads, so that `reads` does not.
         lean: runs the layers in fewer operations; None where transformers' own are used.
     """
 
@@ -37,7 +36,6 @@ class Continuing(Guessing):
     accuracy: list[float] | None = None
     tree_temperature: float = 1.0
     layers_read: tuple[int, ...] = ()
-    modules_chained: int = 1
     normed: bool = True
     lean: Lean | None = None
     _rotary: tuple[nn.Module]
@@ -47,9 +45,20 @@ class Continuing(Guessing):
         """Computes the layers' angles."""
         return self._rotary[0]
 
-    def decoder_layers(self) -> list[Any]:
-        """Each module's layer."""
+    def passes(self) -> list[list[Any]]:
+        """The layers that each module's pass goes through; one module, unless they form a chain in which each reads the
+        states of the one before it."""
         raise NotImplementedError
+
+    @property
+    def modules_chained(self) -> int:
+        """How many modules there are."""
+        return len(self.passes())
+
+    @property
+    def layers_per_pass(self) -> int:
+        """How many layers a pass goes through, each with keys and values of its own."""
+        return len(self.passes()[0])
 
     def embedded(self, tokens: Tensor, embedding: nn.Module) -> Tensor:
         """Embeddings of tokens, (…) → (…, d): its own, or the target's `embedding`."""
@@ -57,12 +66,17 @@ class Continuing(Guessing):
         found: Tensor = own(tokens)
         return found
 
+    def output(self, target: nn.Module) -> nn.Module:
+        """From states (…, d) to logits (…, k): its own output matrix, or that of the target."""
+        own: Any = getattr(self, "lm_head", None)
+        return super().output(target) if own is None else own
+
     def reads(self, embedded: Tensor, states: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
         """What a module's attention reads, and what its result is added to, from embeddings and states (…, d)."""
         raise NotImplementedError
 
-    def leave(self, states: Tensor) -> Tensor:
-        """A layer's result as the states that follow."""
+    def leave(self, states: Tensor, step: int = 0) -> Tensor:
+        """A pass's result as the states that follow."""
         return states
 
     def enter(self, states: Tensor) -> Tensor:
@@ -73,6 +87,11 @@ class Continuing(Guessing):
         """Logits (…, k) of the tokens it may guess, from states (…, d) of module `step`; `output`: from `output`."""
         logits: Tensor = output(states)
         return logits
+
+    def first(self, layer: Any, rows: Tensor, onto: Tensor, **attention: Any) -> Tensor:
+        """What the first layer of a pass makes of `rows`, added to `onto`."""
+        found: Tensor = layer(rows, **attention)
+        return found
 
     def forward(
         self,
@@ -95,7 +114,19 @@ class Continuing(Guessing):
             memory: keys and values of earlier rows of this module; the new rows are written after them.
             step: which module.
         """
-        raise NotImplementedError
+        rows, onto = self.reads(self.embedded(tokens, embedding).to(states.dtype), states, step)
+        attention = {
+            "attention_mask": mask,
+            "position_ids": positions,
+            "past_key_values": memory,
+            "use_cache": memory is not None,
+            "position_embeddings": self.rotary(onto, positions),
+        }
+        layer, *further = self.passes()[step]
+        found = self.first(layer, rows, onto, **attention)
+        for layer in further:
+            found = layer(found, **attention)
+        return self.leave(found, step)
 
     def follow(
         self,
@@ -114,4 +145,4 @@ class Continuing(Guessing):
             )[0]
             return found
         rows, onto = self.reads(self.embedded(tokens, embedding).to(states.dtype), states, step)
-        return self.leave(self.lean(rows, onto, positions, mask, memory, step))
+        return self.leave(self.lean(rows, onto, positions, mask, memory, step), step)

@@ -1,21 +1,21 @@
-"""An EAGLE-3 head (Li et al. 2025): one decoder layer that reads states of several of the target's layers.
+"""An EAGLE-3 head (Li et al. 2025): one or more decoder layers that read states of several of the target's layers.
 
-`fc` joins these states at place t. The layer reads, side by side, the norm of the
+`fc` joins these states at place t. The first layer reads, side by side, the norm of the
 token at t + 1 and the norm of that joined state, and adds what it finds to the state. It is trained to guess tokens,
 not states, on its own outputs over several steps, so its output may be fed back in place of a joined state.
 
 Published files name the weights `fc.weight`, `midlayer.…` (or `layers.0.…`), `norm.weight`, `lm_head.weight` over a
 draft vocabulary (`d2t`, see `draft_vocabulary`; `t2d` says the same from the target's side), and perhaps
-`embed_tokens.weight`; without it the target's input embedding is shared. Which layers are read:
-`eagle_config.eagle_aux_hidden_state_layer_ids` in config.json, else the published choice 2, n / 2 and n − 3 of n;
-state i is what layer i reads, state n what the last one returns, before the final norm.
+`embed_tokens.weight`; without it the target's input embedding is shared. EAGLE-3.1 norms what `fc` reads, each state
+(`fc_norm.0.weight` …) or all joined (`input_norm.weight`), and may feed the normed state back. Which layers are read is
+said in two ways, see `layers_read`. Read are the layouts of SafeAILab's code, SpecForge 0.2, speculators 0.9, DeepSpec.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -24,22 +24,33 @@ from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMS
 
 from specdec_core.errors import ModelError
 from specdec_core.models import draft_vocabulary
-from specdec_core.runtime.kv import KVMemory
 
-from . import layout
+from . import files, measured, shapes
+from .contents import Contents
 from .continuing import Continuing
+from .layers_read import LAYERS, MOST, layers_read
+from .target import Target, filled, own_copy
 
 FILE = "model.safetensors"
-LAYERS = "eagle_aux_hidden_state_layer_ids"
-_UNREAD = ("t2d", "verifier_lm_head.weight", "verifier_norm.weight")  # copies of what is known
+EMBEDDING, OUTPUT = "embed_tokens.weight", "lm_head.weight"
+NOT_GUESSED_WITH = (
+    "verifier_lm_head.weight",
+    "verifier_norm.weight",
+)  # the target's, which training compares with
+Entering = Literal["", "each", "joined"]  # what is normed before `fc`
+Leaving = Literal[
+    "guess", "state", ""
+]  # where the last norm is: before the output matrix, fed back too, or nowhere
 
 
 class MidLayer(LlamaDecoderLayer):
     """A Llama layer whose attention reads the token's embedding beside the state, both normed."""
 
-    def __init__(self, config: LlamaConfig, norm_first: bool) -> None:
+    def __init__(self, config: LlamaConfig, norm_first: bool, tensors: Collection[str] = ()) -> None:
         super().__init__(config, 0)
         width = int(config.hidden_size)
+        made = shapes.decoder_layer(config, 0, tensors, "midlayer.")
+        self.self_attn, self.mlp = made.self_attn, made.mlp
         for name in ("q_proj", "k_proj", "v_proj"):
             old = getattr(self.self_attn, name)
             wide = nn.Linear(2 * width, old.out_features, bias=old.bias is not None)
@@ -58,23 +69,22 @@ class MidLayer(LlamaDecoderLayer):
         found: Tensor = states + self.mlp(self.post_attention_layernorm(states))
         return found
 
-    def forward(self, embedded: Tensor, states: Tensor, **attention: Any) -> Tensor:  # type: ignore[override]
-        """The states that follow: two of (b, m, d) → (b, m, d)."""
-        rows, onto = self.reads(embedded, states)
-        return self.finish(onto, self.self_attn(hidden_states=rows, **attention)[0])
-
 
 class Eagle3Head(Continuing):
     """The head; its state dict is the published one, without `t2d`.
 
     Args:
-        config: sizes of the layer, as of a Llama model.
-        joined: width of the joined states, three times the target's.
+        config: sizes of its layers, as of a Llama model.
+        joined: width of the joined states, of one target usually three times its width.
         layers: the target's layers whose inputs are joined; as many as it has: what the last returns.
         embedding: whether it has its own input embeddings, (V, d); else the target's are used.
         vocabulary: the target's tokens it may guess, int64 (k,); None is all of them.
-        norm_first: whether the layer's result is added to the normed state.
+        norm_first: whether the first layer's result is added to the normed state.
         accuracy: measured shares of right guesses by rank, for the next token after true states.
+        entering: which norms are before `fc`.
+        leaving: what the last norm is for.
+        output: whether it has its own output matrix, (k, d); else the target's is used.
+        tensors: names in its file, which say whether layers and `fc` have biases and norms of queries and keys.
     """
 
     def __init__(
@@ -86,144 +96,219 @@ class Eagle3Head(Continuing):
         vocabulary: Tensor | None = None,
         norm_first: bool = False,
         accuracy: list[float] | None = None,
+        entering: Entering = "",
+        leaving: Leaving = "guess",
+        output: bool = True,
+        tensors: Collection[str] = (),
     ) -> None:
         super().__init__()
-        width = int(config.hidden_size)
+        width, eps = int(config.hidden_size), config.rms_norm_eps
         config._attn_implementation = "sdpa"
         self.config, self.layers_read, self.accuracy = config, layers, accuracy
+        self.entering, self.leaving = entering, leaving
         if embedding:
             self.embed_tokens = nn.Embedding(int(config.vocab_size), width)
-        self.fc = nn.Linear(joined, width, bias=False)
-        self.midlayer = MidLayer(config, norm_first)
-        self.norm = LlamaRMSNorm(width, eps=config.rms_norm_eps)
-        guesses = int(config.vocab_size) if vocabulary is None else len(vocabulary)
-        self.lm_head = nn.Linear(width, guesses, bias=False)
+        if entering == "each":
+            self.fc_norm = nn.ModuleList(LlamaRMSNorm(joined // len(layers), eps=eps) for _ in layers)
+        elif entering == "joined":
+            self.input_norm = LlamaRMSNorm(joined, eps=eps)
+        self.fc = nn.Linear(joined, width, bias="fc.bias" in tensors)
+        self.midlayer = MidLayer(config, norm_first, tensors)
+        count = int(config.num_hidden_layers)
+        self.layers = nn.ModuleDict(
+            {str(at): shapes.decoder_layer(config, at, tensors, f"layers.{at}.") for at in range(1, count)}
+        )
+        if leaving:
+            self.norm = LlamaRMSNorm(width, eps=eps)
+        if output:
+            guesses = int(config.vocab_size) if vocabulary is None else len(vocabulary)
+            self.lm_head = nn.Linear(width, guesses, bias=False)
         self.restrict(vocabulary)
         # in a tuple: its float32 angles must not be converted by `to(dtype)`
         self._rotary = (LlamaRotaryEmbedding(config),)
         self.normed = False  # `reads` norms both halves
 
-    def output(self, target: nn.Module) -> nn.Module:
-        """Its own output matrix."""
-        return self.lm_head
-
     def enter(self, states: Tensor) -> Tensor:
+        if self.entering == "joined":
+            states = self.input_norm(states)
+        elif self.entering == "each":
+            parts = states.chunk(len(self.fc_norm), -1)
+            states = torch.cat([norm(part) for norm, part in zip(self.fc_norm, parts, strict=True)], -1)
         joined: Tensor = self.fc(states)
         return joined
 
+    def leave(self, states: Tensor, step: int = 0) -> Tensor:
+        return self.norm(states) if self.leaving == "state" else states
+
     def guess(self, states: Tensor, output: nn.Module, step: int = 0) -> Tensor:
-        logits: Tensor = output(self.norm(states))
+        logits: Tensor = output(self.norm(states) if self.leaving == "guess" else states)
         return logits
 
-    def decoder_layers(self) -> list[Any]:
-        return [self.midlayer]
+    def passes(self) -> list[list[Any]]:
+        return [[self.midlayer, *self.layers.values()]]
 
     def reads(self, embedded: Tensor, states: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
         return self.midlayer.reads(embedded, states)
+
+    def first(self, layer: Any, rows: Tensor, onto: Tensor, **attention: Any) -> Tensor:
+        found: Tensor = layer.finish(onto, layer.self_attn(hidden_states=rows, **attention)[0])
+        return found
 
     def angles(self, rows: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """cos and sin of these positions int64 (b, m)."""
         found: tuple[Tensor, Tensor] = self._rotary[0](rows, positions)
         return found
 
-    def forward(
-        self,
-        tokens: Tensor,
-        states: Tensor,
-        positions: Tensor,
-        mask: Tensor | None,
-        embedding: nn.Module,
-        memory: KVMemory | None = None,
-        step: int = 0,
-    ) -> Tensor:
-        embedded = self.embedded(tokens, embedding).to(states.dtype)
-        guessed: Tensor = self.midlayer(
-            embedded,
-            states,
-            attention_mask=mask,
-            past_key_values=memory,
-            position_embeddings=self.angles(states, positions),
-        )
-        return guessed
 
-
-def read(source: str, width: int, vocabulary: int, embedding_width: int, target_layers: int) -> Eagle3Head:
-    """Load a head for a target with hidden size `width`, `vocabulary` logits and so many layers.
+def read(source: str, target: Target) -> Eagle3Head:
+    """Load a head for a target.
 
     Raises:
-        ModelError: with one sentence, if files are missing, pickled, damaged, or made for another target.
+        ModelError: with one sentence, if files are missing, pickled, damaged, or made for another target, or hold
+            something that is not computed here.
     """
-    config, tensors = layout.read(source, "eagle3")
-    name = layout.short(source)
-    if "midlayer.self_attn.q_proj.weight" not in tensors and "layers.0.hidden_norm.weight" not in tensors:
+    contents = files.read(source, "eagle3")
+    name, config = contents.name, contents.config
+    if "model.fc.weight" in contents:
+        contents.rename(lambda key: key.removeprefix("model."))
+    if "midlayer.self_attn.q_proj.weight" not in contents and "layers.0.hidden_norm.weight" not in contents:
         raise ModelError(
-            f"'{name}' holds no whole EAGLE-3 head: it has no 'midlayer.…' weights. Choose another folder or hub id."
+            f"'{name}' holds no whole EAGLE-3 head: it has neither 'midlayer.…' weights nor "
+            "'layers.0.hidden_norm.weight'. Choose another folder or hub id."
         )
-    tensors = {
-        key.removeprefix("model.").replace("layers.0.", "midlayer.", 1): tensor
-        for key, tensor in tensors.items()
-        if key not in _UNREAD
-    }
-    taken = layout.llama_entries(name, config, vocabulary)
-    own = "embed_tokens.weight" in tensors
-    if not own and embedding_width != taken["hidden_size"]:
+    contents.rename(
+        lambda key: key.replace("layers.0.", "midlayer.", 1) if key.startswith("layers.0.") else key
+    )
+    contents.skip(*NOT_GUESSED_WITH)
+    shape = shapes.layer_config(contents, target.vocabulary)
+    _check_count(contents, shape)
+    width, layers = int(shape.hidden_size), layers_read(contents, target.layers)
+    if (stated := config.get("target_hidden_size")) not in (None, target.width):
         raise ModelError(
-            f"'{name}' shares the target's input embedding, which is {embedding_width:,} wide, and the head is "
-            f"{taken['hidden_size']:,} wide. Load a head with embeddings of its own."
+            f"'{name}' does not fit this target: its config.json says that the target's states are {stated!r} wide, "
+            f"and they are {target.width:,} wide. Load the head that was trained for it."
         )
-    layers = _layers(name, config, target_layers)
-    ids = draft_vocabulary.read(name, tensors, vocabulary)
+    own = own_copy(contents, EMBEDDING, target.embedding)
+    if not own:
+        target.check_embeds(name, width)
+    ids = draft_vocabulary.read(name, contents, target.vocabulary)
+    output = _has_output(contents, ids, target)
+    entering, leaving = _entering(contents), _leaving(contents)
+    # vLLM reads a missing entry so in the first layout, and as false in the others
+    first = config.get("norm_before_residual", contents.maker == "speculators") is True
 
     def made() -> Eagle3Head:
-        first = config.get("norm_before_residual") is True
         return Eagle3Head(
-            LlamaConfig(**taken), len(layers) * width, layers, own, ids, first, layout.accuracy(config)
-        )
+            shape, len(layers) * target.width, layers, own, ids, first, measured.accuracy(config), entering, leaving,
+            output, contents,
+        )  # fmt: skip
 
-    head = layout.filled(name, "EAGLE-3 head", tensors, made)
-    head.tree_temperature = layout.tree_temperature(name, config)
-    return head.requires_grad_(False).eval()
-
-
-def usual_layers(count: int) -> tuple[int, ...]:
-    """The published choice of a low, a middle and a high one of so many layers."""
-    return 2, count // 2, count - 3
+    head: Eagle3Head = filled(contents, "EAGLE-3 head", made)
+    head.tree_temperature = measured.tree_temperature(name, config)
+    contents.finish()
+    return head
 
 
 def write(
     folder: Path, head: Eagle3Head, target: str, notes: Mapping[str, Any], dtype: torch.dtype = torch.float16
 ) -> None:
-    """Write a head in the published layout; `notes` are further entries of config.json, `target` the model's name."""
+    """Write a head in the published layout; `notes` are further entries of config.json, `target` the model's name.
+
+    The layers are named as vLLM and speculators count them and as SGLang and SpecForge do, each under the key that it
+    looks for first.
+    """
     ids, size = head.vocabulary, int(head.config.vocab_size)
     tensors = dict(head.state_dict())
     if ids is not None:
         tensors["t2d"] = torch.zeros(size, dtype=torch.bool).index_fill_(0, ids.cpu(), True)
+    read_layers = list(head.layers_read)
+    returned = {LAYERS: [layer - 1 for layer in read_layers]} if min(read_layers) > 0 else {}
     config = {
         "architectures": ["LlamaForCausalLMEagle3"],
-        **layout.llama_written(head.config),
+        **shapes.written(head.config),
         "draft_vocab_size": size if ids is None else len(ids),
         "tie_word_embeddings": False,
         "norm_before_residual": head.midlayer.norm_first,
-        "eagle_config": {LAYERS: list(head.layers_read), "use_aux_hidden_state": True},
+        LAYERS: read_layers,
+        "num_aux_hidden_states": len(read_layers),
+        "eagle_config": returned | {"use_aux_hidden_state": True},
         "base_model_name_or_path": target,
-        **layout.measured(head.accuracy, head.tree_temperature),
+        **measured.written(head.accuracy, head.tree_temperature),
         **notes,
     }
-    layout.write(folder, config, tensors, FILE, dtype)
+    files.write(folder, config, tensors, FILE, dtype)
 
 
-def _layers(name: str, config: Mapping[str, Any], count: int) -> tuple[int, ...]:
-    """The layers whose inputs are read, of a target with `count`."""
-    inner = config.get("eagle_config")
-    found = inner.get(LAYERS) if isinstance(inner, dict) else None
-    found = found if found is not None else config.get(LAYERS)
-    layers = usual_layers(count) if found is None else found
-    usable = isinstance(layers, list | tuple) and all(
-        isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= count for one in layers
-    )
-    if not usable or not 1 <= len(layers) <= layout.MOST:
+def _check_count(contents: Contents, shape: LlamaConfig) -> None:
+    """Set the number of layers to that in the file, and refuse a configuration that says another.
+
+    Raises:
+        ModelError: naming both.
+    """
+    entries = shapes.layer_entries(contents)
+    numbers = {
+        int(key.split(".")[1])
+        for key in contents
+        if key.startswith("layers.") and key.split(".")[1].isdigit()
+    }
+    count = 1 + len(numbers)
+    if numbers != set(range(1, count)) or count > MOST or entries.get("num_hidden_layers", count) != count:
         raise ModelError(
-            f"'{name}' does not fit this target: it reads the inputs of the layers {repr(layers)[:60]} and the target "
-            f"has {count}. Load the head that was trained for it."
+            f"'{contents.name}' holds no complete EAGLE-3 head: 'num_hidden_layers' is "
+            f"{repr(entries.get('num_hidden_layers'))[:60]} in its config.json, and its file has {count}. Export it "
+            "again."
         )
-    return tuple(layers)
+    shape.num_hidden_layers = count
+
+
+def _has_output(contents: Contents, ids: Tensor | None, target: Target) -> bool:
+    """Whether there is an output matrix in the file; without one, as vLLM reads it, the target's is used."""
+    name, config = contents.name, contents.config
+    stated, guesses = config.get("draft_vocab_size"), target.vocabulary if ids is None else len(ids)
+    rows = contents.shape(OUTPUT)[0] if OUTPUT in contents else guesses
+    if rows != guesses and ids is None:
+        raise ModelError(
+            f"'{name}' guesses {rows:,} tokens by '{OUTPUT}', and neither 'd2t' nor 't2d' says which of the target's "
+            f"{guesses:,} they are. Export it with its draft vocabulary."
+        )
+    if isinstance(stated, int) and stated != rows and ids is not None:
+        raise shapes.unsupported(name, "draft_vocab_size", stated)
+    if OUTPUT not in contents and config.get("tie_word_embeddings") is True and EMBEDDING in contents:
+        raise shapes.unsupported(name, "tie_word_embeddings", True)
+    return OUTPUT in contents
+
+
+def _entering(contents: Contents) -> Entering:
+    """The norms before `fc`, by the file; a configuration that announces other ones is refused.
+
+    Raises:
+        ModelError: naming the entry.
+    """
+    config, inner = contents.config, contents.config.inner("eagle_config")
+    each, joined = "fc_norm.0.weight" in contents, "input_norm.weight" in contents
+    before = [inner.get("norm_before_fc"), config.get("norm_before_fc")]
+    announced = (("fc_norm", [config.get("fc_norm")], each), ("norm_before_fc", before, joined))
+    for key, values, found in announced:
+        if True in values and not found:
+            weight = "fc_norm.0.weight" if key == "fc_norm" else "input_norm.weight"
+            raise ModelError(
+                f"'{contents.name}' holds no complete EAGLE-3 head: '{weight}' is missing, which '{key}' in its "
+                "config.json announces. Fetch or export it again."
+            )
+    return "each" if each else "joined" if joined else ""
+
+
+def _leaving(contents: Contents) -> Leaving:
+    """What the last norm is for.
+
+    `norm_output` means two things. For speculators, vLLM and SGLang, true feeds the normed state back, and false is
+    usual; for SpecForge's own class, false leaves the norm before the output matrix out, and true is usual. Outside
+    speculators' layout each value is read as the maker means it for whom it is not the usual one.
+    """
+    value = contents.config.get("norm_output")
+    if value is True:
+        return "state"
+    if value is False and contents.maker == "":
+        contents.skip("norm.weight")
+        return ""
+    return "guess"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaMLP, LlamaRMSNorm
+from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention, Qwen3RMSNorm
 
 from specdec_core.runtime.kv import KVMemory
 from specdec_core.runtime.llama import PLAIN, ROPE_TYPES, Joined, LlamaLayers, Product, norm_of
@@ -30,12 +31,15 @@ class Lean:
     """
 
     def __init__(self, head: Continuing) -> None:
-        layers = head.decoder_layers()
+        passes = head.passes()
         weight = next(head.parameters())
-        self.layers = LlamaLayers(layers, head.config, head.rotary, weight, head.normed)
-        self.norms = [module for module in head.modules() if type(module) is LlamaRMSNorm]
+        layers = [layer for one in passes for layer in one]
+        normed = [head.normed or place > 0 for one in passes for place in range(len(one))]
+        self.layers = LlamaLayers(layers, head.config, head.rotary, weight, normed)
+        self.per_pass = head.layers_per_pass
+        self.norms = [module for module in head.modules() if type(module) in (LlamaRMSNorm, Qwen3RMSNorm)]
         for module in self.norms:
-            module.forward = _flat(norm_of(module))  # type: ignore[method-assign, assignment]
+            module.forward = _flat(norm_of(module))
 
     def joined(self) -> list[Joined]:
         """The joined products, for packing."""
@@ -49,17 +53,21 @@ class Lean:
     def __call__(
         self, rows: Tensor, onto: Tensor, positions: Tensor, mask: Tensor, memory: KVMemory, step: int
     ) -> Tensor:
-        """What layer `step` makes of `rows` (n, in), added to `onto` (n, d).
+        """What the layers of module `step` make of `rows` (n, in), which the first adds to `onto` (n, d).
 
         Args:
             positions: int64 (n,), below the memory's capacity.
             mask: additive, (n, rows in memory + n).
-            memory: of one layer.
+            memory: of as many layers as a pass goes through.
         """
-        layers = self.layers
+        layers, first = self.layers, step * self.per_pass
         layers.prepare(memory.capacity)
-        (block,), attention = layers.reading(memory, len(rows), mask)
-        return layers.through(layers.layers[step], rows, onto, layers.angles(positions), attention, block)
+        blocks, attention = layers.reading(memory, len(rows), mask)
+        angles = layers.angles(positions)
+        for layer, block in zip(layers.layers[first : first + self.per_pass], blocks, strict=True):
+            onto = layers.through(layer, rows, onto, angles, attention, block)
+            rows = onto
+        return onto
 
 
 def _flat(norm: Product) -> Product:
@@ -98,8 +106,12 @@ def _suits(head: Continuing) -> bool:
         all(weight.device.type == "cpu" for weight in head.parameters())  # on CUDA, launches overlap
         and rope.get("rope_type", "default") in ROPE_TYPES
         and all(
-            type(layer.self_attn) is LlamaAttention and type(layer.mlp) is LlamaMLP
-            for layer in head.decoder_layers()
+            type(layer.self_attn) in (LlamaAttention, Qwen3Attention)
+            and type(layer.mlp) is LlamaMLP
+            and _even(layer.self_attn, "q_proj", "k_proj", "v_proj")
+            and _even(layer.mlp, "gate_proj", "up_proj")
+            for layers in head.passes()
+            for layer in layers
         )
         and all(
             type(module) in PLAIN and "forward" not in vars(module)
@@ -107,6 +119,11 @@ def _suits(head: Continuing) -> bool:
             if isinstance(module, nn.Linear | nn.Embedding)
         )
     )
+
+
+def _even(part: nn.Module, *names: str) -> bool:
+    """Whether all of these products have a bias, or none, so that they can be joined."""
+    return len({getattr(part, name).bias is None for name in names}) == 1
 
 
 @torch.inference_mode()
@@ -122,7 +139,7 @@ def _tried(head: Continuing, embedding: nn.Module) -> Tensor:
     siblings[:, :3], siblings[0, 3], siblings[1, 4] = 0.0, 0.0, 0.0
     found = []
     for step in range(head.modules_chained):
-        memory = KVMemory(1, 8)
+        memory = KVMemory(head.layers_per_pass, 8)
         places = torch.arange(3, device=weight.device)
         found.append(head.follow(tokens, states, places, causal, embedding, memory, step))
         memory.extend(3)

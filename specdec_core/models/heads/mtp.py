@@ -1,19 +1,22 @@
-"""Multi-token-prediction modules, as DeepSeek-V3 (2024) trains and publishes them.
+"""Multi-token-prediction modules, as DeepSeek-V3 (2024) trains them and the makers of several targets publish them.
 
 Module k reads, for each place, the state of the module before it (the first one: the target's) and the embedding of
 the token k places on, each through a norm of its own, joined by one matrix; a decoder layer follows. Its result,
-through a last norm and the target's own output matrix, guesses the next token. Embedding and output matrix are the
-target's, so copies of them in a file are not read.
+through a last norm and the target's own output matrix, guesses the next token.
 
-Published files number the modules on from the target's layers: `model.layers.61.enorm.weight`, `….hnorm.weight`,
-`….eh_proj.weight`, `….shared_head.norm.weight`, and the layer's own weights beside them. The layer is read if it is
-Llama's; latent attention (MLA) and experts, as in DeepSeek's own models, are refused.
+The names tell the maker (`NAMES`). DeepSeek and GLM number modules on from the target's layers,
+`model.layers.61.enorm.weight`, and pass a module's result on before its last norm; Qwen's `mtp.…` and MiMo's
+`model.mtp_layers.0.…` pass it on after that norm, and MiMo joins the state before the embedding. Files of speculators
+name MiMo's parts without `model.` and join in the usual order. Modules may be in the target's own folder, in shards.
+Copies of the target's embedding and output matrix are compared; others are used in their place. The layer is read if it
+is Llama's, Qwen2's or Qwen3's; latent attention (MLA) and experts, as in DeepSeek's own models, are refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,23 +27,72 @@ from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMS
 
 from specdec_core.errors import ModelError
 from specdec_core.models import draft_vocabulary
-from specdec_core.runtime.kv import KVMemory
 
-from . import layout
+from . import files, kinds, measured, shapes
+from .contents import Contents
 from .continuing import Continuing
+from .target import Target, filled, own_copy
 
 FILE = "model.safetensors"
 COUNT = "num_nextn_predict_layers"
+MOST = 64  # modules that a configuration may ask for
+COUNTS = (COUNT, "num_mtp_layers", "mtp_num_hidden_layers", "mtp_num_layers")
 _PLACE = re.compile(r"(?:model\.)?layers\.(\d+)\.(.+)")
-_SHARED = ("embed_tokens.weight", "shared_head.head.weight")  # copies of the target's
 _FOREIGN = {"kv_a_proj_with_mqa": "latent attention (MLA)", "mlp.experts": "experts", "mlp.gate.": "experts"}
+EMBEDDING, OUTPUT = "embed_tokens.weight", "shared_head.head.weight"  # of the target, or a module's own
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How a maker names modules.
+
+    Attributes:
+        place: matches a tensor's name: the module's number, if there is one, and the part.
+        parts: the parts' names here, by those there; others are the layer's and called the same.
+        states_first: whether the state is joined before the embedding.
+        normed_on: whether a module passes its result on after its last norm.
+    """
+
+    place: re.Pattern[str]
+    parts: Mapping[str, str]
+    states_first: bool = False
+    normed_on: bool = False
+
+
+_MIMO = {
+    "token_layernorm.weight": "enorm.weight",
+    "hidden_layernorm.weight": "hnorm.weight",
+    "input_proj.weight": "eh_proj.weight",
+    "final_layernorm.weight": "shared_head.norm.weight",
+}
+_QWEN = {
+    "pre_fc_norm_embedding.weight": "enorm.weight",
+    "pre_fc_norm_hidden.weight": "hnorm.weight",
+    "fc.weight": "eh_proj.weight",
+    "norm.weight": "shared_head.norm.weight",
+}
+NAMES = {
+    "DeepSeek": Names(_PLACE, {}),
+    "Qwen": Names(re.compile(r"mtp\.(?:layers\.(\d+)\.)?(.+)"), _QWEN, normed_on=True),
+    "MiMo": Names(re.compile(r"model\.mtp_layers\.(\d+)\.(.+)"), _MIMO, states_first=True, normed_on=True),
+    "speculators": Names(re.compile(r"mtp_layers\.(\d+)\.(.+)"), _MIMO, normed_on=True),
+}
 
 
 class Module(LlamaDecoderLayer):
     """One module; the keys of its state dict are the published ones after `model.layers.61.`."""
 
-    def __init__(self, config: LlamaConfig) -> None:
+    def __init__(
+        self,
+        config: LlamaConfig,
+        states_first: bool = False,
+        tensors: Collection[str] = (),
+        prefix: str = "",
+    ) -> None:
         super().__init__(config, 0)
+        made = shapes.decoder_layer(config, 0, tensors, prefix)
+        self.self_attn, self.mlp = made.self_attn, made.mlp
+        self.states_first = states_first
         width, eps = int(config.hidden_size), config.rms_norm_eps
         self.enorm, self.hnorm = LlamaRMSNorm(width, eps=eps), LlamaRMSNorm(width, eps=eps)
         self.eh_proj = nn.Linear(2 * width, width, bias=False)
@@ -48,7 +100,8 @@ class Module(LlamaDecoderLayer):
 
     def reads(self, embedded: Tensor, states: Tensor) -> Tensor:
         """The layer's input: embeddings and states (…, d) → (…, d)."""
-        joined: Tensor = self.eh_proj(torch.cat((self.enorm(embedded), self.hnorm(states)), -1))
+        both = self.enorm(embedded), self.hnorm(states)
+        joined: Tensor = self.eh_proj(torch.cat(both[::-1] if self.states_first else both, -1))
         return joined
 
 
@@ -60,6 +113,10 @@ class MtpModules(Continuing):
         count: how many modules.
         vocabulary: the target's tokens they may guess, int64 (k,); None is all of them.
         accuracy: measured shares of right guesses by rank, for the first module.
+        names: how their maker joins and passes on states.
+        embedding: whether they have their own input embeddings, (V, d); else the target's are used.
+        output: whether they have their own output matrix, (V, d); else the target's is used.
+        tensors: names in their file, which say whether layers have biases and norms of queries and keys.
     """
 
     def __init__(
@@ -68,75 +125,72 @@ class MtpModules(Continuing):
         count: int,
         vocabulary: Tensor | None = None,
         accuracy: list[float] | None = None,
+        names: Names = NAMES["DeepSeek"],
+        embedding: bool = False,
+        output: bool = False,
+        tensors: Collection[str] = (),
     ) -> None:
         super().__init__()
         config._attn_implementation = "sdpa"
-        self.config, self.modules_chained, self.accuracy = config, count, accuracy
-        self.layers = nn.ModuleList(Module(config) for _ in range(count))
+        self.config, self.accuracy, self.normed_on = config, accuracy, names.normed_on
+        width, size = int(config.hidden_size), int(config.vocab_size)
+        if embedding:
+            self.embed_tokens = nn.Embedding(size, width)
+        self.layers = nn.ModuleList(
+            Module(config, names.states_first, tensors, f"layers.{number}.") for number in range(count)
+        )
+        if output:
+            self.lm_head = nn.Linear(width, size, bias=False)
         self.restrict(vocabulary)
         # in a tuple: its float32 angles must not be converted by `to(dtype)`
         self._rotary = (LlamaRotaryEmbedding(config),)
 
-    def decoder_layers(self) -> list[Any]:
-        return list(self.layers)
+    def passes(self) -> list[list[Any]]:
+        return [[module] for module in self.layers]
 
     def reads(self, embedded: Tensor, states: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
         module: Any = self.layers[step]
         rows: Tensor = module.reads(embedded, states)
         return rows, rows
 
+    def leave(self, states: Tensor, step: int = 0) -> Tensor:
+        return self._last_norm(states, step) if self.normed_on else states
+
     def guess(self, states: Tensor, output: nn.Module, step: int = 0) -> Tensor:
-        module: Any = self.layers[step]
-        logits: Tensor = output(module.shared_head["norm"](states))
+        logits: Tensor = output(states if self.normed_on else self._last_norm(states, step))
         return logits
 
-    def forward(
-        self,
-        tokens: Tensor,
-        states: Tensor,
-        positions: Tensor,
-        mask: Tensor | None,
-        embedding: nn.Module,
-        memory: KVMemory | None = None,
-        step: int = 0,
-    ) -> Tensor:
+    def _last_norm(self, states: Tensor, step: int) -> Tensor:
         module: Any = self.layers[step]
-        rows, _ = self.reads(self.embedded(tokens, embedding).to(states.dtype), states, step)
-        guessed: Tensor = module(
-            rows,
-            attention_mask=mask,
-            position_ids=positions,
-            past_key_values=memory,
-            use_cache=memory is not None,
-            position_embeddings=self._rotary[0](rows, positions),
-        )
-        return guessed
+        normed: Tensor = module.shared_head["norm"](states)
+        return normed
 
 
-def read(source: str, width: int, vocabulary: int, embedding_width: int) -> MtpModules:
-    """Load the modules for a target with hidden size `width`, `vocabulary` logits and input embeddings of that width.
+def read(source: str, target: Target) -> MtpModules:
+    """Load the modules for a target, from a file of their own or from the target's.
 
     Raises:
-        ModelError: with one sentence, if files are missing, pickled, damaged, of a layer that is not Llama's, or made
-            for another target.
+        ModelError: with one sentence, if files are missing, pickled, damaged, of a layer that is not computed here, or
+            made for another target.
     """
-    config, stored = layout.read(source, "mtp")
-    name = layout.short(source)
-    tensors, count = _numbered(name, config, stored)
-    if embedding_width != width:
-        raise ModelError(
-            f"'{name}' shares the target's input embedding, which is {embedding_width:,} wide where its hidden states "
-            f"are {width:,}: its modules were made for another target."
-        )
-    taken = layout.llama_entries(name, config, vocabulary) | {"hidden_size": width}
-    ids = draft_vocabulary.read(name, tensors, vocabulary)
+    contents = files.read(source, "mtp")
+    name, config = contents.name, contents.config
+    names, count = _numbered(contents)
+    shape = shapes.layer_config(contents, target.vocabulary)
+    shape.hidden_size, shape.num_hidden_layers = target.width, 1
+    ids = draft_vocabulary.read(name, contents, target.vocabulary)
+    own = _own(contents, EMBEDDING, count, target.embedding)
+    output = _own(contents, OUTPUT, count, target.output)
+    if not own:
+        target.check_embeds(name, target.width)
 
     def made() -> MtpModules:
-        return MtpModules(LlamaConfig(**taken), count, ids, layout.accuracy(config))
+        return MtpModules(shape, count, ids, measured.accuracy(config), names, own, output, contents)
 
-    modules = layout.filled(name, "MTP modules", tensors, made)
-    modules.tree_temperature = layout.tree_temperature(name, config)
-    return modules.requires_grad_(False).eval()
+    modules: MtpModules = filled(contents, "MTP modules", made)
+    modules.tree_temperature = measured.tree_temperature(name, config)
+    contents.finish()
+    return modules
 
 
 def write(
@@ -154,42 +208,98 @@ def write(
         found = _PLACE.fullmatch(key)
         tensors[f"model.layers.{target_layers + int(found[1])}.{found[2]}" if found else key] = tensor
     config = {
-        **layout.llama_written(modules.config),
+        **shapes.written(modules.config),
         "num_hidden_layers": target_layers,
         COUNT: modules.modules_chained,
         "base_model_name_or_path": target,
-        **layout.measured(modules.accuracy, modules.tree_temperature),
+        **measured.written(modules.accuracy, modules.tree_temperature),
         **notes,
     }
-    layout.write(folder, config, tensors, FILE, dtype)
+    files.write(folder, config, tensors, FILE, dtype)
 
 
-def _numbered(
-    name: str, config: Mapping[str, Any], stored: Mapping[str, Tensor]
-) -> tuple[dict[str, Tensor], int]:
-    """The modules' tensors, numbered from 0, and how many modules there are; a whole model may be in the file."""
-    placed = {key: _PLACE.fullmatch(key) for key in stored}
-    numbers = sorted({int(at[1]) for at in placed.values() if at and at[2] == "enorm.weight"})
+def _numbered(contents: Contents) -> tuple[Names, int]:
+    """How the modules are named, and how many there are; from now on they have DeepSeek's names, numbered from 0.
+
+    Raises:
+        ModelError: if there are none, fewer than announced, or of a layer that is not computed here.
+    """
+    name, names = contents.name, _named(contents)
+    places = {key: names.place.fullmatch(key) for key in contents}
+    parts = {key: names.parts.get(found[2], found[2]) for key, found in places.items() if found}
+    numbers = sorted({int(places[key][1] or 0) for key, part in parts.items() if part == "enorm.weight"})  # type: ignore[index]
     if not numbers:
         raise ModelError(
-            f"'{name}' holds no MTP modules: it has no weight named 'model.layers.….enorm.weight'. Choose another "
-            "folder or hub id."
+            f"'{name}' holds no complete MTP modules: the norm of their embeddings ('….enorm.weight', or as its maker "
+            "calls it) is missing. Fetch or export them again."
         )
-    count = layout.number(name, config, COUNT, len(numbers), most=layout.MOST)
+    stated = [key for key in COUNTS if contents.config.get(key) is not None]
+    count = shapes.number(name, contents.config, stated[0], most=MOST) if stated else len(numbers)
     if count > len(numbers):
         raise ModelError(
-            f"'{name}' holds no complete MTP modules: its config.json announces {count} and there are "
-            f"{len(numbers)}. Fetch or export them again."
+            f"'{name}' holds no complete MTP modules: its config.json announces {count} and there are {len(numbers)} "
+            f"('{stated[0]}'). Fetch or export them again."
         )
-    tensors = {key: stored[key] for key in (draft_vocabulary.KEY,) if key in stored}
-    for key, at in placed.items():
-        if at is None or int(at[1]) not in numbers[:count] or at[2] in _SHARED:
-            continue
-        foreign = next((words for part, words in _FOREIGN.items() if part in at[2]), None)
+    for key, part in parts.items():
+        foreign = next((words for sign, words in _FOREIGN.items() if sign in part), None)
         if foreign:
             raise ModelError(
-                f"'{name}' has MTP modules with {foreign}, and only modules with Llama's attention and feed-forward "
-                "layer are computed here. Choose another proposer."
+                f"'{name}' has MTP modules with {foreign} ('{key}'), and only modules with the attention and "
+                "feed-forward layer of Llama, Qwen2 or Qwen3 are computed here. Choose another proposer."
             )
-        tensors[f"layers.{numbers.index(int(at[1]))}.{at[2]}"] = stored[key]
-    return tensors, count
+
+    def renamed(key: str) -> str | None:
+        found = places[key]
+        if found is None:
+            return key
+        number = int(found[1] or numbers[0])
+        if number in numbers[count:]:  # announced are fewer
+            return None
+        return f"layers.{numbers.index(number)}.{parts[key]}" if number in numbers else key
+
+    contents.rename(renamed)
+    return names, count
+
+
+def _named(contents: Contents) -> Names:
+    """The maker's names.
+
+    Raises:
+        ModelError: if there are no modules, or their order of joining is not known.
+    """
+    for maker, names in NAMES.items():
+        sign = kinds.MODULE if maker == "DeepSeek" else names.place
+        found = next((key for key in contents if sign.fullmatch(key)), None)
+        if found and maker == "speculators" and contents.maker != maker:
+            raise ModelError(
+                f"'{contents.name}' has MTP modules named like '{found}', which MiMo's and speculators' files use for "
+                "two orders of joining, and its config.json has no 'speculators_model_type'. Export it with one, or as "
+                "'model.mtp_layers.…'."
+            )
+        if found:
+            return names
+    raise ModelError(
+        f"'{contents.name}' holds no MTP modules: it has no weight named 'model.layers.….enorm.weight', 'mtp.…' or "
+        "'model.mtp_layers.…'. Choose another folder or hub id."
+    )
+
+
+def _own(contents: Contents, part: str, count: int, original: Tensor | None) -> bool:
+    """Whether all modules share a matrix of their own, which then has the name of the whole's.
+
+    Raises:
+        ModelError: if some of them have different ones.
+    """
+    keys = [key for number in range(count) if (key := f"layers.{number}.{part}") in contents]
+    own = [key for key in keys if own_copy(contents, key, original)]
+    if not own:
+        return False
+    first = contents[own[0]]
+    if len(own) < count or any(not torch.equal(first, contents[key]) for key in own[1:]):
+        raise ModelError(
+            f"'{contents.name}' has '{contents.stored(own[0])}', which is no copy of the target's and not all of its "
+            "modules'; one matrix for all is computed with here. Choose another proposer."
+        )
+    whole = "lm_head.weight" if part == OUTPUT else EMBEDDING
+    contents.rename(lambda key: whole if key == own[0] else None if key in own else key)
+    return True
