@@ -80,8 +80,8 @@ def folder() -> Path:
             cache = str(Path.home() / ".cache")
         except RuntimeError as error:  # no HOME, and no entry in the system's list of users
             raise ModelError(
-                "Converted models have no place: this user has no home folder (HOME is not set). Name a folder for them "
-                "with SPECDEC_CACHE."
+                "Converted models have no place: this user has no home folder (HOME is not set). Name a folder for "
+                "them with SPECDEC_CACHE."
             ) from error
     return Path(cache) / "specdec-lab" / "models"
 

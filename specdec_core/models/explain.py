@@ -129,7 +129,10 @@ def no_weights(name: str, files: Iterable[str] = ()) -> str:
             "with safetensors files, or convert it."
         )
     if other := next((file for file in listed if file.endswith(".safetensors")), None):
-        return f"{said} (model.safetensors.index.json). It has '{other}' instead. Choose another model, or export it again."
+        return (
+            f"{said} (model.safetensors.index.json). It has '{other}' instead. Choose another model, or export it "
+            "again."
+        )
     return f"{said} (model.safetensors.index.json), nor a GGUF file. Choose another model, or convert it."
 
 

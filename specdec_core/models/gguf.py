@@ -188,8 +188,8 @@ def _check_tensors(header: Header, names: Iterable[str], used: frozenset[str]) -
         more = f" and {len(surplus) - 1} more" if len(surplus) > 1 else ""
         raise ModelError(
             f"'{header.path.name}' has the tensor '{surplus[0][:60]}'{more}, which a model of the architecture "
-            f"'{header.architecture}' with these entries does not have: it would be left out of the computation. Choose "
-            "another file, or the model's safetensors."
+            f"'{header.architecture}' with these entries does not have: it would be left out of the computation. "
+            "Choose another file, or the model's safetensors."
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from specdec_core.errors import ModelError
 
@@ -88,7 +88,7 @@ class Entries:
 
     def refuse(
         self, key: str, why: str = "is not computed here, and without it this would be another model"
-    ) -> None:
+    ) -> NoReturn:
         """Refuse an entry."""
         found = str(self.header.facts.get(self._prefix + key))
         value = found if len(found) <= 40 else found[:40] + "…"
@@ -121,8 +121,8 @@ Values = dict[str, Any]
 class Kind:
     """How an architecture of llama.cpp's files is described to transformers.
 
-    `sizes` are further entries that must be there, by their names in the configuration; `fixed` is what the architecture
-    means by itself; `more` adds what takes a rule.
+    `sizes` are further entries that must be there, by their names in the configuration; `fixed` is what the
+    architecture means by itself; `more` adds what takes a rule.
     """
 
     model_type: str
@@ -293,8 +293,8 @@ def _layers(entries: Entries, header: Header) -> tuple[int, frozenset[str]]:
         count = min(count, *modules)
         if sorted(modules) != list(range(count, count + len(modules))):
             raise ModelError(
-                f"'{entries.name}' has multi-token-prediction modules (such as 'blk.{min(modules)}.nextn…') between the "
-                "model's own layers, which is not read here. Choose another file."
+                f"'{entries.name}' has multi-token-prediction modules (such as 'blk.{min(modules)}.nextn…') between "
+                "the model's own layers, which is not read here. Choose another file."
             )
     elif extra and f"blk.{count - 1}.attn_norm.weight" not in header.names:
         count -= int(extra)

@@ -233,8 +233,8 @@ def _bytes(file: str, tensor: str, shape: tuple[int, ...], kind: int) -> int:
     if not known or not _unpacks(kind):
         title = gguf.GGMLQuantizationType(kind).name if known else f"with the number {kind}"
         raise ModelError(
-            f"'{file}' has weights ('{tensor[:60]}') in the number format {title}, which gguf {version('gguf')} does not "
-            "unpack. Choose a file in another format, such as Q8_0."
+            f"'{file}' has weights ('{tensor[:60]}') in the number format {title}, which gguf {version('gguf')} does "
+            "not unpack. Choose a file in another format, such as Q8_0."
         )
     block, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
     if shape[-1] % block:

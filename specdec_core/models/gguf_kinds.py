@@ -1,4 +1,7 @@
-"""What a GGUF file is: a model, or a companion of one. A file's own metadata decide; on the hub only names are known."""
+"""What a GGUF file is: a model, or a companion of one.
+
+A file's own metadata decide; on the hub only names are known.
+"""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ def _yarn(
 ) -> dict[str, Any]:
     if tensors:
         raise ModelError(
-            f"'{header.path.name}' scales its positions by YaRN and by the tensor '{next(iter(tensors))}' as well, which "
-            "is not computed here. Choose another file, or the model's safetensors."
+            f"'{header.path.name}' scales its positions by YaRN and by the tensor '{next(iter(tensors))}' as well, "
+            "which is not computed here. Choose another file, or the model's safetensors."
         )
     for key in ("rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor"):
         entries.expect(key, 1.0)

@@ -104,7 +104,8 @@ def fetch_gguf(name: str) -> Path | None:
             wanted = best_gguf(files)
         if wanted is None:
             return None
-        return [Path(hf_hub_download(repository, file)) for file in _parts(wanted)][0]
+        first, *_ = [Path(hf_hub_download(repository, file)) for file in _parts(wanted)]
+        return first
 
 
 def _parts(file: str) -> list[str]:

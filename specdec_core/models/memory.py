@@ -11,7 +11,7 @@ from specdec_core.errors import ModelError
 from specdec_core.lazy_torch import torch
 from specdec_core.runtime.machine import available_bytes
 
-from . import catalogue, gguf, sources, weight_files
+from . import catalogue, gguf, gguf_header, sources, weight_files
 from .explain import sentences, short
 from .hub import auto, check_config, check_name, check_present, read_config
 from .quantised import WIDENED, check_quantised, method
@@ -88,7 +88,7 @@ def _ahead(name: str, device: torch.device, dtype: torch.dtype) -> Need:
         raise ModelError(
             f"The folder '{short(name)}' holds a GGUF file: what it needs is known once it is converted."
         )
-    if name.lower().endswith(gguf.SUFFIX):
+    if name.lower().endswith(gguf_header.SUFFIX):
         raise ModelError(f"'{short(name)}' is a GGUF file: what it needs is known once it is converted.")
     source = str(path) if path.exists() else name
     check_present(source)

@@ -37,8 +37,8 @@ def check(model: PreTrainedModel, info: Mapping[str, Collection[str]], source: s
     missing = sorted(info["missing_keys"])
     if missing:
         raise ModelError(
-            f"The weights of '{name}' do not fit its config.json: {len(missing)} tensors that it describes are missing, "
-            f"such as '{missing[0]}'. Fetch or export the model again."
+            f"The weights of '{name}' do not fit its config.json: {len(missing)} tensors that it describes are "
+            f"missing, such as '{missing[0]}'. Fetch or export the model again."
         )
     config = model.config
     surplus = [key for key in sorted(info["unexpected_keys"]) if not _harmless(key, config, source)]

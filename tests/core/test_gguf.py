@@ -53,7 +53,7 @@ def test_the_weights_are_those_of_transformers_rounded_once(
         assert torch.equal(found[name], weight.to(torch.bfloat16)), name
 
 
-@pytest.mark.parametrize("architecture", ("llama", "qwen2"))
+@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_configuration_is_that_of_transformers(architecture: str, tied: bool, tmp_path: Path) -> None:
     """Ours is read another way. Catches: a size, a base of the rotary angles or a token id left at its default."""
