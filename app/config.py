@@ -60,7 +60,10 @@ def _own_folder() -> Path:
     if home.name != "specdec_lab":
         return home / "var"
     data = os.environ.get("XDG_DATA_HOME", "").strip()
-    return (Path(data) if data else Path.home() / ".local" / "share") / "specdec-lab"
+    try:
+        return (Path(data) if data else Path.home() / ".local" / "share") / "specdec-lab"
+    except RuntimeError:  # a user without a home folder
+        return home / "var"
 
 
 LIBRARY = _own_folder() / "library.sqlite3"

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from specdec_core.errors import SpecdecError
-from specdec_core.models import catalogue, gguf, hub
+from specdec_core.models import catalogue, gguf, gguf_header, hub
 from specdec_core.models.sources import fetch, is_there, locate, resolve
 
 from .render import err
@@ -51,7 +51,9 @@ def check_known(name: str) -> None:
                 f"The folder '{name}' holds no model: neither a config.json nor a GGUF file. Choose another folder."
             )
         return
-    file = name.lower().endswith(gguf.SUFFIX) or is_there(name, Path.is_file)  # which the conversion checks
+    file = name.lower().endswith(gguf_header.SUFFIX) or is_there(
+        name, Path.is_file
+    )  # which the conversion checks
     if not file and catalogue.find(name) is None and hub.HUB_FILE.fullmatch(name) is None:
         raise SpecdecError(
             f"There is no model '{name}': it is neither a catalogue name, nor a folder or GGUF file here, nor a hub id "

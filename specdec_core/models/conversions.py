@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from specdec_core.errors import ModelError
 
 MANIFEST = "conversion.json"
-VERSION = 1  # of the conversion format; copies of another version are made again
+VERSION = 2  # of the conversion format; copies of another version are made again
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,150}")
 WAIT_S = 3600.0  # for another process that converts the same model
 SPARE_BYTES = 200_000_000  # to keep free on the disk
@@ -66,12 +66,24 @@ class _List:
 
 
 def folder() -> Path:
-    """Where converted models are kept: `SPECDEC_CACHE`, else a folder of ours in the user's cache folder."""
+    """Where converted models are kept: `SPECDEC_CACHE`, else a folder of ours in the user's cache folder.
+
+    Raises:
+        ModelError: if neither is named and the user has no home folder.
+    """
     given = os.environ.get("SPECDEC_CACHE", "").strip()
     if given:
         return Path(given)
     cache = os.environ.get("XDG_CACHE_HOME", "").strip()
-    return (Path(cache) if cache else Path.home() / ".cache") / "specdec-lab" / "models"
+    if not cache:
+        try:
+            cache = str(Path.home() / ".cache")
+        except RuntimeError as error:  # no HOME, and no entry in the system's list of users
+            raise ModelError(
+                "Converted models have no place: this user has no home folder (HOME is not set). Name a folder for "
+                "them with SPECDEC_CACHE."
+            ) from error
+    return Path(cache) / "specdec-lab" / "models"
 
 
 def copies() -> list[Copy]:
@@ -87,7 +99,10 @@ def copies() -> list[Copy]:
 
 def find(name: str, sha256: str | None = None) -> Path | None:
     """The folder of a whole copy; None if there is none, it is damaged, or was made from a file of another checksum."""
-    path = folder() / name
+    try:
+        path = folder() / name
+    except ModelError:  # there is no place for copies, so there are none
+        return None
     listed = _read(path)
     if listed is None or listed.version != VERSION or (sha256 and listed.origin.sha256 != sha256):
         return None
@@ -168,10 +183,13 @@ def delete(name: str) -> int:
     return size
 
 
-def checksum(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def checksum(*paths: Path) -> str:
+    """SHA-256 of a file, or of several one after the other, in hexadecimal."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            hashlib.file_digest(file, lambda: digest)
+    return digest.hexdigest()
 
 
 class _locked:

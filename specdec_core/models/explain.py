@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from specdec_core.errors import ModelError, meant
 
 from .catalogue import names
 
+PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 LONGEST = 200  # characters of a library's own message
 
 
@@ -49,7 +51,7 @@ def _of_repository(source: str, text: str, kind: str) -> str | None:
             "Choose a model that transformers knows."
         )
     if "safetensors" in text and "no file named" in text.lower():
-        return no_safetensors(source)
+        return no_weights(source)
     if kind == "GatedRepoError" or "gated repo" in text:
         return f"'{name}' is gated on the hub: accept its terms there and set HF_TOKEN, then load it again."
     if kind in ("RepositoryNotFoundError", "HFValidationError") or "is not a valid model identifier" in text:
@@ -117,12 +119,21 @@ def cut(text: str, most: int = LONGEST) -> str:
     return (start.rpartition(" ")[0] or start).rstrip(" ,;:.") + " …"
 
 
-def no_safetensors(source: str) -> str:
-    """The sentence for a model without safetensors."""
-    return (
-        f"'{short(source)}' has no safetensors weights; pickled ones can run code when read and are refused. "
-        "Choose a model with *.safetensors files, or convert it."
-    )
+def no_weights(name: str, files: Iterable[str] = ()) -> str:
+    """The sentence for a model without weights that are read, of the files that it has, as far as they are known."""
+    listed = sorted(files)
+    said = f"'{short(name)}' has no weights that are read here: neither model.safetensors, nor an index of several"
+    if pickled := next((file for file in listed if file.endswith(PICKLED)), None):
+        return (
+            f"{said}. It has '{pickled}', a pickle, which can run code when it is read and is refused. Choose a model "
+            "with safetensors files, or convert it."
+        )
+    if other := next((file for file in listed if file.endswith(".safetensors")), None):
+        return (
+            f"{said} (model.safetensors.index.json). It has '{other}' instead. Choose another model, or export it "
+            "again."
+        )
+    return f"{said} (model.safetensors.index.json), nor a GGUF file. Choose another model, or convert it."
 
 
 def short(source: str) -> str:

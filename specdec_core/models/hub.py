@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 from specdec_core.errors import DownloadRefused, ModelError
 from specdec_core.lazy_torch import torch
 
-from .explain import no_safetensors, sentences, short
+from . import surplus, weight_files
+from .explain import no_weights, sentences, short
+from .gguf_header import parts
+from .gguf_kinds import best as best_gguf
 from .quantised import check_quantised, widen
 
 if TYPE_CHECKING:
@@ -18,7 +21,6 @@ if TYPE_CHECKING:
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
-GGUF_ORDER = ("q8_0", "q6_k", "q5_k_m", "q4_k_m")
 HUB_FILE = re.compile(
     r"(?P<repository>[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})(/(?P<file>[\w.-]{1,200}\.gguf))?",
     re.ASCII,
@@ -51,8 +53,19 @@ def fetch(name: str, report: Report = lambda done, total: None, most: int | None
         if (match and match["file"]) or not any(file.endswith(".safetensors") for file in names):
             quantised = match["file"] if match and match["file"] in sizes else best_gguf(sorted(sizes))
             if quantised is None:
-                raise ModelError(no_safetensors(repository))
-            names = [quantised]
+                raise ModelError(no_weights(repository, list(sizes)))
+            names = _parts(quantised)
+            for file in names:
+                if file not in sizes:
+                    raise ModelError(
+                        f"'{short(repository)}' lacks '{file}', a part of the model. Choose another file."
+                    )
+        else:
+            index = weight_files.INDEX
+            of_index = None
+            if index in names and weight_files.SINGLE not in names:
+                of_index = weight_files.listed(Path(hf_hub_download(repository, index)), repository)
+            names = weight_files.needed(names, of_index)
         done, total = 0, sum(sizes[file] for file in names)
         if most is not None and total > most:
             raise DownloadRefused(
@@ -89,19 +102,15 @@ def fetch_gguf(name: str) -> Path | None:
             if any(file.endswith(".safetensors") for file in files):
                 return None
             wanted = best_gguf(files)
-        return Path(hf_hub_download(repository, wanted)) if wanted is not None else None
+        if wanted is None:
+            return None
+        first, *_ = [Path(hf_hub_download(repository, file)) for file in _parts(wanted)]
+        return first
 
 
-def best_gguf(files: Sequence[str]) -> str | None:
-    """The file to take of a repository with several quantisations: nearly exact ones first, then any."""
-    whole = [
-        file for file in files if file.lower().endswith(".gguf") and "/" not in file and "-of-" not in file
-    ]
-    for kind in GGUF_ORDER:
-        for file in whole:
-            if kind in file.lower():
-                return file
-    return whole[0] if whole else None
+def _parts(file: str) -> list[str]:
+    """All files of a model, of one that may be split."""
+    return [part.name for part in parts(Path(file))]
 
 
 def check_name(name: str) -> None:
@@ -197,8 +206,8 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
         check_config(config, short(source))
         check_quantised(config, short(source))
         _check_states(config, short(source))
-    if Path(source).is_dir() and not any(Path(source).glob("*.safetensors")):
-        raise ModelError(no_safetensors(source))
+    if Path(source).is_dir():
+        weight_files.of_folder(Path(source))
     with sentences(source):
         config.return_dict = True
         widen(config)
@@ -212,20 +221,8 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
             trust_remote_code=False,
             attn_implementation=_attention(config),
         )
-    for what, keys in (("lack", info["missing_keys"]), ("do not know", info["unexpected_keys"])):
-        keys = [
-            key for key in keys if what == "lack" or ".layers." in key or ".h." in key or ".block." in key
-        ]
-        if keys:  # transformers fills missing weights with random numbers and ignores surplus ones
-            raise ModelError(
-                f"The weights of '{short(source)}' do not fit its config.json: "
-                + (
-                    f"{len(keys)} are missing"
-                    if what == "lack"
-                    else f"{len(keys)} belong to layers it does not have"
-                )
-                + f", such as '{sorted(keys)[0]}'. Fetch or export the model again."
-            )
+    with sentences(source):
+        surplus.check(model, info, source)
     return model.to(device).eval()  # type: ignore[arg-type, no-any-return]
 
 

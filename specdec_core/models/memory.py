@@ -11,7 +11,7 @@ from specdec_core.errors import ModelError
 from specdec_core.lazy_torch import torch
 from specdec_core.runtime.machine import available_bytes
 
-from . import catalogue, gguf, sources
+from . import catalogue, gguf, gguf_header, sources, weight_files
 from .explain import sentences, short
 from .hub import auto, check_config, check_name, check_present, read_config
 from .quantised import WIDENED, check_quantised, method
@@ -43,7 +43,8 @@ def need(source: str, device: torch.device, dtype: torch.dtype) -> Need:
         with torch.device("meta"):
             count = auto(config).from_config(config, trust_remote_code=False).num_parameters()
     packed = method(config) not in (None, *WIDENED)
-    files = sum(file.stat().st_size for file in Path(source).glob("*.safetensors")) if packed else 0
+    here = weight_files.of_folder(Path(source)) if packed and Path(source).is_dir() else []
+    files = sum(file.stat().st_size for file in here)
     return Need(name, count, int((files or count * dtype.itemsize) * ROOM))
 
 
@@ -87,7 +88,7 @@ def _ahead(name: str, device: torch.device, dtype: torch.dtype) -> Need:
         raise ModelError(
             f"The folder '{short(name)}' holds a GGUF file: what it needs is known once it is converted."
         )
-    if name.lower().endswith(gguf.SUFFIX):
+    if name.lower().endswith(gguf_header.SUFFIX):
         raise ModelError(f"'{short(name)}' is a GGUF file: what it needs is known once it is converted.")
     source = str(path) if path.exists() else name
     check_present(source)

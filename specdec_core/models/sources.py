@@ -15,7 +15,7 @@ from pathlib import Path
 
 from specdec_core.errors import ModelError
 
-from . import catalogue, conversions, hub
+from . import catalogue, conversions, gguf_header, hub
 from . import gguf as gguf_files
 from .catalogue import Entry, Package
 from .conversions import Report, quiet
@@ -51,7 +51,7 @@ def gguf_file(name: str) -> Path | None:
     path = Path(name)
     if is_there(name, Path.is_dir):
         return gguf_files.find(path)
-    missing = name.lower().endswith(gguf_files.SUFFIX) and (path.is_absolute() or len(path.parts) != 3)
+    missing = name.lower().endswith(gguf_header.SUFFIX) and (path.is_absolute() or len(path.parts) != 3)
     if missing or is_there(name, Path.is_file):
         return path
     return None if path.is_absolute() else hub.fetch_gguf(name)

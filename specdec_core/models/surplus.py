@@ -1,0 +1,92 @@
+"""Tensors of a model's files that its configuration does not describe, and the other way round.
+
+transformers fills missing weights with random numbers and passes over surplus ones: another model would run under the
+name. What is passed over here is known to change nothing: tables that are computed anew (masks, angles), a tied matrix
+that equals the embedding, and multi-token-prediction modules, with which a target does not compute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from specdec_core.errors import ModelError
+
+from . import weight_files
+from .explain import short
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+_ANGLES = re.compile(r"(^|\.)(rotary_emb\.(inv_freq|cos_cached|sin_cached)|position_ids)$")
+_MASK = re.compile(r"\.(attn|attention|self_attn)\.(bias|masked_bias|causal_mask)$")
+_MODULES = re.compile(r"(^|\.)mtp(_\w+)?\.")  # Qwen's mtp.…, MiMo's mtp_layers.…, ERNIE's mtp_block.…
+_LAYER = re.compile(r"(^|\.)layers\.(\d+)\.")
+_ANNOUNCED = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers", "num_mtp_modules")
+
+
+def check(model: PreTrainedModel, info: Mapping[str, Collection[str]], source: str) -> None:
+    """Check what transformers found when it read the weights of `source`; `info` is its `output_loading_info`.
+
+    Raises:
+        ModelError: naming a tensor that is missing, or one that is in the files and not in the model.
+    """
+    name = short(source)
+    missing = sorted(info["missing_keys"])
+    if missing:
+        raise ModelError(
+            f"The weights of '{name}' do not fit its config.json: {len(missing)} tensors that it describes are "
+            f"missing, such as '{missing[0]}'. Fetch or export the model again."
+        )
+    config = model.config
+    surplus = [key for key in sorted(info["unexpected_keys"]) if not _harmless(key, config, source)]
+    if surplus:
+        raise ModelError(
+            f"The weights of '{name}' do not fit its config.json: {len(surplus)} tensors are in the files and it does "
+            f"not describe them, such as '{surplus[0]}', so they would be left out of the computation. Correct "
+            "config.json, or fetch or export the model again."
+        )
+    output, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    tied = bool(getattr(config, "tie_word_embeddings", False)) and getattr(model, "_tied_weights_keys", None)
+    if (
+        tied
+        and output is not None
+        and output.weight is not embedding.weight
+        and not config.is_encoder_decoder
+    ):
+        raise ModelError(
+            f"The weights of '{name}' do not fit its config.json: it ties the output matrix to the embedding "
+            "(tie_word_embeddings), and the files have an output matrix (such as 'lm_head.weight') with other numbers. "
+            "Correct config.json, or fetch or export the model again."
+        )
+
+
+def _harmless(key: str, config: PreTrainedConfig, source: str) -> bool:
+    if _ANGLES.search(key) or _MODULES.search(key):
+        return True
+    if found := _LAYER.search(key):
+        layers = int(config.num_hidden_layers)
+        extra = max(_count(config, entry) for entry in _ANNOUNCED)
+        if layers <= int(found[2]) < layers + extra:
+            return True
+    if not _MASK.search(key):
+        return False
+    stored = weight_files.find(source, key)
+    return stored is not None and _mask(stored)
+
+
+def _count(config: Any, entry: str) -> int:
+    found = getattr(config, entry, 0)
+    return found if isinstance(found, int) else 0
+
+
+def _mask(stored: Tensor) -> bool:
+    """Whether a tensor is a table of a mask, (…, n, n) of zeros and ones, or the number that stands for what is masked:
+    nothing that was trained."""
+    if stored.numel() == 1:
+        return True
+    if stored.dim() < 2 or stored.shape[-1] != stored.shape[-2] or stored.numel() != stored.shape[-1] ** 2:
+        return False
+    return bool(((stored == 0) | (stored == 1)).all())
