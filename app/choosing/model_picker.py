@@ -24,6 +24,8 @@ from app.ui.state import State, state
 from specdec_core.errors import ModelError
 from specdec_core.proposers import PROPOSERS
 
+from . import inside
+
 OTHER = "other"
 BUNDLED = "bundled"
 AUTO = "default"
@@ -190,6 +192,7 @@ def draw() -> None:
             help="A smaller model, best with the same tokenizer: one with another tokenizer drafts by text or by "
             "shared tokens. Leave it empty to use none. " + words,
         )
+        inside.draw(_parts())
     device, dtype = st.columns(2)
     device.selectbox(
         "Device",
@@ -256,5 +259,10 @@ def allowed(wanted: Choice) -> Choice:
     Raises:
         ModelError: if this server refuses it.
     """
+    return permitted(wanted, services.operator(), _parts())
+
+
+def _parts() -> set[str]:
+    """The names that every server knows: the catalogue's, and those of its entries' models."""
     parts = {name for entry in catalogue().values() for name in (entry.target, entry.draft) if name}
-    return permitted(wanted, services.operator(), parts | catalogue().keys())
+    return parts | catalogue().keys()

@@ -170,6 +170,10 @@ class Decoders(Protocol):
         """What a choice needs of the memory and what is free, as a sentence, and whether that fits; before loading."""
         ...
 
+    def inspect(self, name: str) -> dict[str, Any]:
+        """What is in the files of a model or a head, as `specdec_core.models.inspect.Report` has it."""
+        ...
+
     def lost(self) -> int:
         """How often a decoder died."""
         ...

@@ -113,6 +113,7 @@ def operation(name: str, choice: Choice, family: Callable[[], Loaded]) -> Callab
         "fetch": preparing.fetch,
         "prepare": preparing.prepare,
         "needs": preparing.needs,
+        "inspect": preparing.inspect,
         "device": _device,
     }
     return others[name]

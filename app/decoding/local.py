@@ -271,6 +271,11 @@ class Local:
         found: tuple[str, bool] = self.decoder().call("needs", Choice(), choice)
         return found
 
+    def inspect(self, name: str) -> dict[str, Any]:
+        """What is in the files of a model or a head."""
+        found: dict[str, Any] = self.decoder().call("inspect", Choice(), name)
+        return found
+
     def lost(self) -> int:
         """How many decoder processes have died."""
         return sum(decoder.lost for decoder in self._decoders.values())

@@ -60,6 +60,18 @@ def needs(choice: Choice) -> tuple[str, bool]:
     raise ModelError("What these models need of the memory is not known.")
 
 
+def inspect(name: str) -> dict[str, Any]:
+    """What is in the files of a model or a head, as `specdec_core.models.inspect.Report` has it.
+
+    Raises:
+        ModelError: one sentence, if there is nothing that could be looked into.
+    """
+    for message in _messages(["inspect", name], lambda: False):
+        if "verdict" in message:
+            return message
+    raise ModelError("What is in these files is not known.")
+
+
 def close() -> None:
     """End what is running; partial output is never taken for complete."""
     for process in list(_running):

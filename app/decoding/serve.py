@@ -274,6 +274,11 @@ class Serve(Caller):
         found: tuple[str, bool] = self.call("needs", Choice(), choice)
         return found
 
+    def inspect(self, name: str) -> dict[str, Any]:
+        """What is in the files of a model or a head."""
+        found: dict[str, Any] = self.call("inspect", Choice(), name)
+        return found
+
     def lost(self) -> int:
         """How many calls of this process lost their replica."""
         return self._lost

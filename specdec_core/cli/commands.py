@@ -22,6 +22,7 @@ from specdec_core.rules import RULES
 
 from . import doctor as cli_doctor
 from . import fit as cli_fit
+from . import inspect as cli_inspect
 from . import lab as cli_lab
 from . import memory as cli_memory
 from . import records as cli_records
@@ -320,5 +321,6 @@ app.command()(cli_doctor.doctor)
 app.command(name="app")(cli_lab.start_app)
 app.command(name="import")(cli_records.import_)
 app.command()(cli_records.record_transformers)
+app.command()(cli_inspect.inspect)
 app.command()(cli_memory.memory)
 app.command(context_settings=cli_lab.PASSED_ON, add_help_option=False)(cli_lab.train)

@@ -121,6 +121,10 @@ class Contents(Mapping[str, Tensor]):
         """A tensor's shape, without reading it."""
         return tuple(self._file(key).get_slice(self._stored[key]).get_shape())
 
+    def dtype(self, key: str) -> str:
+        """A tensor's dtype in the file, as safetensors names it."""
+        return str(self._file(key).get_slice(self._stored[key]).get_dtype())
+
     def __getitem__(self, key: str) -> Tensor:
         stored = self._stored[key]
         self._read.add(stored)
