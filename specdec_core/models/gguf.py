@@ -139,8 +139,8 @@ def _check_splitting(header: Header) -> None:
         return
     if split not in GGUF_PRE_TOKENIZER_SPLITS and split not in LIKE_GPT2:
         raise ModelError(
-            f"'{header.path.name}' splits text as {str(split)[:40]!r} does (tokenizer.ggml.pre), which transformers does "
-            "not know of GGUF files: the same text would become other tokens. Choose the model's safetensors."
+            f"'{header.path.name}' splits text as {str(split)[:40]!r} does (tokenizer.ggml.pre), which transformers "
+            "does not know of GGUF files: the same text would become other tokens. Choose the model's safetensors."
         )
 
 

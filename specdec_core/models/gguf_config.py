@@ -290,8 +290,8 @@ def _values(kind: Kind, entries: Entries, header: Header) -> tuple[Values, froze
     tokens = header.facts.get("tokenizer.ggml.tokens", 0)
     if rows == 0 or tokens > rows:
         raise ModelError(
-            f"'{entries.name}' has {tokens:,} tokens and embeddings ('token_embd.weight') of {rows:,}. Fetch it again, or "
-            "choose another file."
+            f"'{entries.name}' has {tokens:,} tokens and embeddings ('token_embd.weight') of {rows:,}. Fetch it again, "
+            "or choose another file."
         )
     entries.expect("vocab_size", rows)
     values |= {"vocab_size": rows, "tie_word_embeddings": "output.weight" not in header.names}

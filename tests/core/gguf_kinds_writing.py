@@ -11,28 +11,29 @@ import numpy as np
 
 from .gguf_writing import add_tokenizer
 
+Leaves = dict[str, tuple[int, ...]]  # shapes by name
 WIDTH, HEADS, SHARED, HEAD, INNER, EXPERTS, VOCABULARY, CONTEXT = 64, 4, 2, 16, 96, 4, 260, 128
-_ATTENTION = {
+_ATTENTION: Leaves = {
     "attn_q.weight": (WIDTH, WIDTH),
     "attn_k.weight": (SHARED * HEAD, WIDTH),
     "attn_v.weight": (SHARED * HEAD, WIDTH),
     "attn_output.weight": (WIDTH, WIDTH),
 }
-_NORMS = {"attn_norm.weight": (WIDTH,), "ffn_norm.weight": (WIDTH,)}
-_AFTER = {"post_attention_norm.weight": (WIDTH,), "post_ffw_norm.weight": (WIDTH,)}
-_HEAD_NORMS = {"attn_q_norm.weight": (HEAD,), "attn_k_norm.weight": (HEAD,)}
-_FEED = {
+_NORMS: Leaves = {"attn_norm.weight": (WIDTH,), "ffn_norm.weight": (WIDTH,)}
+_AFTER: Leaves = {"post_attention_norm.weight": (WIDTH,), "post_ffw_norm.weight": (WIDTH,)}
+_HEAD_NORMS: Leaves = {"attn_q_norm.weight": (HEAD,), "attn_k_norm.weight": (HEAD,)}
+_FEED: Leaves = {
     "ffn_gate.weight": (INNER, WIDTH),
     "ffn_up.weight": (INNER, WIDTH),
     "ffn_down.weight": (WIDTH, INNER),
 }
-_EXPERTS = {
+_EXPERTS: Leaves = {
     "ffn_gate_inp.weight": (EXPERTS, WIDTH),
     "ffn_gate_exps.weight": (EXPERTS, INNER, WIDTH),
     "ffn_up_exps.weight": (EXPERTS, INNER, WIDTH),
     "ffn_down_exps.weight": (EXPERTS, WIDTH, INNER),
 }
-_SHARED = {
+_SHARED: Leaves = {
     "ffn_gate_inp_shexp.weight": (WIDTH,),
     "ffn_gate_shexp.weight": (INNER, WIDTH),
     "ffn_up_shexp.weight": (INNER, WIDTH),
@@ -40,19 +41,19 @@ _SHARED = {
 }
 
 
-def _biases(*leaves: str) -> dict[str, tuple[int, ...]]:
+def _biases(*leaves: str) -> Leaves:
     whole = _ATTENTION | _FEED | {"attn_qkv.weight": (3 * WIDTH, WIDTH)}
     return {f"{leaf}.bias": whole.get(f"{leaf}.weight", (WIDTH,))[:1] for leaf in leaves}
 
 
-_PLAIN = _ATTENTION | _NORMS | _FEED
+_PLAIN: Leaves = _ATTENTION | _NORMS | _FEED
 QKV, ALL = _biases("attn_q", "attn_k", "attn_v"), _biases("attn_q", "attn_k", "attn_v", "attn_output")
 MLP = _biases("ffn_gate", "ffn_up", "ffn_down")
-_FUSED = {"attn_qkv.weight": (WIDTH + 2 * SHARED * HEAD, WIDTH), "attn_output.weight": (WIDTH, WIDTH)}
-_LAYER_NORMED = _NORMS | _biases("attn_norm", "ffn_norm")
-_GPT2 = {"attn_qkv.weight": (3 * WIDTH, WIDTH), "attn_output.weight": (WIDTH, WIDTH)}
-_TWO = {"ffn_up.weight": (INNER, WIDTH), "ffn_down.weight": (WIDTH, INNER)}
-LEAVES: dict[str, dict[str, tuple[int, ...]]] = {
+_FUSED: Leaves = {"attn_qkv.weight": (WIDTH + 2 * SHARED * HEAD, WIDTH), "attn_output.weight": (WIDTH, WIDTH)}
+_LAYER_NORMED: Leaves = _NORMS | _biases("attn_norm", "ffn_norm")
+_GPT2: Leaves = {"attn_qkv.weight": (3 * WIDTH, WIDTH), "attn_output.weight": (WIDTH, WIDTH)}
+_TWO: Leaves = {"ffn_up.weight": (INNER, WIDTH), "ffn_down.weight": (WIDTH, INNER)}
+LEAVES: dict[str, Leaves] = {
     "llama": _PLAIN,
     "qwen2": _PLAIN | QKV,
     "qwen3": _PLAIN | _HEAD_NORMS,
@@ -200,10 +201,8 @@ def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
         writer.add_array(key, value)
 
 
-def _shapes(
-    architecture: str, leaves: Mapping[str, tuple[int, ...]], layers: int, head: int
-) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {
+def _shapes(architecture: str, leaves: Mapping[str, tuple[int, ...]], layers: int, head: int) -> Leaves:
+    shapes: Leaves = {
         "token_embd.weight": (VOCABULARY, WIDTH),
         "output_norm.weight": (WIDTH,),
     }

@@ -1,4 +1,4 @@
-"""GGUF files of every architecture that is read: the same text as llama.cpp's, and nothing in them that is passed over."""
+"""GGUF files of every architecture that is read: llama.cpp's text, and nothing in them that is passed over."""
 
 from __future__ import annotations
 
