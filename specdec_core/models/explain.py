@@ -37,7 +37,7 @@ def _explain(source: str, error: Exception) -> str:
         _of_repository(source, text, kind)
         or _of_configuration(name, error, text)
         or _of_weights(name, text, kind)
-        or _of_access(name, error, text, kind)
+        or (None if Path(source).exists() else _of_access(name, error, text, kind))
         or _other(source, text, kind)
     )
 
@@ -79,10 +79,7 @@ def _of_configuration(name: str, error: Exception, text: str) -> str | None:
 def _of_weights(name: str, text: str, kind: str) -> str | None:
     """Weights of another shape than config.json says, or a file that ends early or is something else."""
     if "ignore_mismatched_sizes" in text or "size mismatch" in text.lower():
-        return (
-            f"The weights of '{name}' have other shapes than its config.json says: the two belong to different "
-            "models, or one was edited. Fetch or export the model again."
-        )
+        return f"The weights of '{name}' have other shapes than its config.json says. Fetch or export the model again."
     if kind != "SafetensorError":
         return None
     if any(sign in text for sign in ("not fully covered", "too small", "invalid header length")):
@@ -103,12 +100,12 @@ def _of_access(name: str, error: Exception, text: str, kind: str) -> str | None:
 
 
 def _other(source: str, text: str, kind: str) -> str:
-    """Any other error in the library's own words, without the model's path."""
+    """Any other error in the library's own words, without the model's path: what is wrong is not known here."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     first = cut(first.replace(source, short(source))).rstrip(" .:!")
     if kind == "KeyError" and first:
         first = f"{first} is not known to transformers"
-    return f"'{short(source)}' could not be loaded: {first or kind}. Its config.json or its weights may be damaged."
+    return f"'{short(source)}' could not be loaded; what reads it says: {first or kind}. Check its files."
 
 
 def cut(text: str, most: int = LONGEST) -> str:

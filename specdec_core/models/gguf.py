@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
 SMALL_FILES_BYTES = 20_000_000  # tokenizer and configuration
+# ways of splitting text that are GPT-2's, or part only digits beforehand, which their merges do not join either
+LIKE_GPT2 = {
+    "default", "gpt2", "gpt-2", "mpt", "olmo", "jais", "trillion", "granite-docling",
+    "smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b",
+}  # fmt: skip
 ENDS = ("eos_token_id", "eot_token_id", "eom_token_id")  # of a text, a turn, a message
 
 
@@ -121,7 +126,22 @@ def check(path: Path) -> Header:
         )
     if not header.tensors:
         raise ModelError(f"'{name}' has no weights. Choose another file.")
+    _check_splitting(header)
     return header
+
+
+def _check_splitting(header: Header) -> None:
+    """Refuse a byte-level vocabulary whose way of splitting text transformers would replace by GPT-2's."""
+    from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
+
+    split = header.facts.get("tokenizer.ggml.pre")
+    if header.facts["tokenizer.ggml.model"] != "gpt2" or split is None:
+        return
+    if split not in GGUF_PRE_TOKENIZER_SPLITS and split not in LIKE_GPT2:
+        raise ModelError(
+            f"'{header.path.name}' splits text as {str(split)[:40]!r} does (tokenizer.ggml.pre), which transformers "
+            "does not know of GGUF files: the same text would become other tokens. Choose the model's safetensors."
+        )
 
 
 def _convert(header: Header, folder: Path, report: Report) -> None:

@@ -33,6 +33,7 @@ _NEUTRAL: dict[str, Any] = {
     "attention.sliding_window": 0,
     "attn_logit_softcapping": 0.0,
     "final_logit_softcapping": 0.0,
+    "expert_weights_scale": 1.0,
     "embedding_scale": 1.0,
     "residual_scale": 1.0,
     "logit_scale": 1.0,
@@ -163,12 +164,19 @@ def _gemma(entries: Entries, values: Values, largest: int, pattern: int) -> None
         slides = [at % every < every - 1 for at in range(layers)]
     else:
         entries.refuse("attention.sliding_window_pattern")
+    for key in ("attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa"):
+        entries.expect(key, values["head_dim"])
     values |= {
         "query_pre_attn_scalar": scale,
         "sliding_window": entries.need("attention.sliding_window"),
         "final_logit_softcapping": entries.get("final_logit_softcapping") or None,
         "layer_types": ["sliding_attention" if one else "full_attention" for one in slides],
     }
+
+
+def _experts(entries: Entries, values: Values) -> None:
+    entries.expect("expert_gating_func", 1)  # softmax
+    entries.expect("expert_weights_norm", bool(values.get("norm_topk_prob")))
 
 
 def _phi3(entries: Entries, values: Values) -> None:
@@ -206,9 +214,11 @@ KINDS = {
     "qwen2": Kind("qwen2"),
     "qwen3": Kind("qwen3"),
     "qwen2moe": Kind(
-        "qwen2_moe", {**_EXPERTS, "expert_shared_feed_forward_length": "shared_expert_intermediate_size"}
+        "qwen2_moe",
+        {**_EXPERTS, "expert_shared_feed_forward_length": "shared_expert_intermediate_size"},
+        more=_experts,
     ),
-    "qwen3moe": Kind("qwen3_moe", _EXPERTS, {"norm_topk_prob": True}),
+    "qwen3moe": Kind("qwen3_moe", _EXPERTS, {"norm_topk_prob": True}, more=_experts),
     "gemma": Kind("gemma", fixed=_GELU),
     "gemma2": Kind("gemma2", fixed=_GELU, more=_gemma2),
     "gemma3": Kind("gemma3_text", fixed=_GELU, more=_gemma3),
@@ -277,6 +287,12 @@ def _values(kind: Kind, entries: Entries, header: Header) -> tuple[Values, froze
     if kind.more is not None:
         kind.more(entries, values)
     rows = next((stored.shape[0] for stored in header.tensors if stored.name == "token_embd.weight"), 0)
+    tokens = header.facts.get("tokenizer.ggml.tokens", 0)
+    if rows == 0 or tokens > rows:
+        raise ModelError(
+            f"'{entries.name}' has {tokens:,} tokens and embeddings ('token_embd.weight') of {rows:,}. Fetch it again, "
+            "or choose another file."
+        )
     entries.expect("vocab_size", rows)
     values |= {"vocab_size": rows, "tie_word_embeddings": "output.weight" not in header.names}
     for key, name in _TOKENS.items():

@@ -292,7 +292,7 @@ def check_config(config: PreTrainedConfig, name: str) -> None:
     layers = getattr(config, "num_hidden_layers", 1)
     if isinstance(layers, int) and not 0 < layers <= MOST_LAYERS:
         raise ModelError(
-            f"'{name}' says it has {layers:,} layers, and 1 to {MOST_LAYERS:,} are read: its config.json is damaged."
+            f"'{name}' says it has {layers:,} layers, and 1 to {MOST_LAYERS:,} are read. Correct its config.json."
         )
     check_architecture(config, name)
 

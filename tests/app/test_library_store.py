@@ -374,6 +374,20 @@ def test_the_operator_says_where_the_library_is(tmp_path: Path) -> None:
     assert policy.read({}).library in (policy.LIBRARY, None)  # None where the checkout cannot be written
 
 
+def test_an_installed_app_starts_for_a_user_without_a_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Catches: a traceback at the start, where no library can be kept in a home folder."""
+
+    def nobody(*rest: object) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nobody)
+    monkeypatch.setattr(policy, "__file__", str(tmp_path / "specdec_lab" / "app" / "config.py"))
+    assert policy._own_folder() == tmp_path / "specdec_lab" / "var"
+
+
 def test_servers_that_start_at_once_make_the_tables_once(tmp_path: Path, postgresql: str) -> None:
     """Catches: the second of two servers that fails, or that finds half the tables, while the first one upgrades."""
     opened = "import sys; from app.records.database import Database; Database(sys.argv[1])"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import gguf
@@ -20,9 +21,17 @@ def write(
     tokenizer: bool = True,
     leave_out: str | None = None,
     split: int = 0,
+    part: int | None = None,
     tied: bool = True,
+    weights: bool = True,
+    splitting: str = "smollm",
+    further: Mapping[str, str] | None = None,
 ) -> Path:
-    """A random model of the Llama layout with quantised matrices; parts that a test wants missing are left out."""
+    """A random model of the Llama layout with quantised matrices; parts that a test wants missing are left out.
+
+    `part` of `split` files has every so many tensors; `splitting` is how the vocabulary splits text; `further` are
+    entries that are texts.
+    """
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("Tiny")
     writer.add_context_length(128)
@@ -34,14 +43,16 @@ def write(
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_freq_base(10_000.0)
     writer.add_vocab_size(VOCABULARY)
+    for key, value in (further or {}).items():
+        writer.add_string(key, value)
     if split:
         writer.add_uint16("split.count", split)
     if tokenizer:
-        _add_tokenizer(writer)
+        add_tokenizer(writer, splitting)
     random = np.random.default_rng(7)
-    for name, shape in _shapes(tied).items():
+    for at, (name, shape) in enumerate(_shapes(tied).items()):
         values = random.standard_normal(shape).astype(np.float32)
-        if name == leave_out:
+        if name == leave_out or not weights or (part is not None and at % split != part):
             continue
         if len(shape) == 1:
             writer.add_tensor(name, values)
@@ -54,13 +65,14 @@ def write(
     return path
 
 
-def _add_tokenizer(writer: gguf.GGUFWriter) -> None:
+def add_tokenizer(writer: gguf.GGUFWriter, splitting: str = "smollm") -> None:
+    """A byte-level vocabulary of 260 tokens with a chat template."""
     letters = sorted(ByteLevel.alphabet())
     tokens = ["<unk>", "<s>", "</s>", *letters, "th"]
     kinds = [3, 3, 3] + [1] * (len(tokens) - 3)
     assert len(tokens) == VOCABULARY
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("smollm")
+    writer.add_tokenizer_pre(splitting)
     writer.add_token_list(tokens)
     writer.add_token_types(kinds)
     writer.add_token_merges(["t h"])

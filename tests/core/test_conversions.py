@@ -143,6 +143,21 @@ def test_the_cache_is_where_the_variables_say(tmp_path: Path, monkeypatch: pytes
     assert conversions.folder() == tmp_path / "home" / ".cache" / "specdec-lab" / "models"
 
 
+def test_a_user_without_a_home_is_told_what_to_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a traceback out of the standard library; a refusal where nothing is to be converted."""
+
+    def nobody(*rest: object) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("SPECDEC_CACHE", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", nobody)
+    for asked in (conversions.folder, conversions.copies, lambda: conversions.delete("tiny"), _make):
+        with pytest.raises(sd.ModelError, match="no home folder .* SPECDEC_CACHE"):
+            asked()
+    assert conversions.find("tiny") is None
+
+
 def test_an_entry_that_is_nowhere_says_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without copy, package and hub. Catches: a sentence about the hub alone, which nobody had asked for."""
     monkeypatch.setattr(sources, "packaged_file", lambda package: None)

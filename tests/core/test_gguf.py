@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import gguf
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -126,7 +127,7 @@ def test_what_is_no_whole_gguf_file_is_refused(tmp_path: Path, cache: Path) -> N
     [
         ({"architecture": "command-r"}, "architecture 'command-r'"),
         ({"tokenizer": False}, "no tokenizer"),
-        ({"split": 3}, "split into 3"),
+        ({"split": 3}, "was split into 3"),
         ({"leave_out": "blk.1.ffn_up.weight"}, "'model.layers.1.mlp.up_proj.weight' is missing"),
     ],
 )
@@ -160,3 +161,128 @@ def test_the_hub_s_file_is_a_nearly_exact_one() -> None:
         == "a-00001-of-00002.gguf"
     )
     assert hub.best_gguf(["x/a.gguf", "a-00002-of-00002.gguf"]) is None
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if gguf_header._unpacks(int(kind))], ids=lambda kind: kind.name
+)
+def test_every_number_format_that_gguf_unpacks_is_read(
+    kind: gguf.GGMLQuantizationType, tmp_path: Path
+) -> None:
+    """Catches: a format refused that the package reads, such as Q5_0 in files that are called Q4_K_M; one read as
+    another."""
+    block, size = gguf.GGML_QUANT_SIZES[kind]
+    raw = np.random.default_rng(3).integers(0, 60, (4, 512 // block * size), dtype=np.uint8)
+    path = tmp_path / "one.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tensor("token_embd.weight", raw, raw_dtype=kind)
+    for part in (
+        writer.write_header_to_file,
+        writer.write_kv_data_to_file,
+        writer.write_tensors_to_file,
+        writer.close,
+    ):
+        part()
+    (stored,) = gguf_header.read(path).tensors
+    found = gguf_header.unpack(stored)
+    assert found.dtype == np.float32 and stored.shape == found.shape == (4, 512)
+    np.testing.assert_array_equal(found, gguf.dequantize(raw, kind).astype(np.float32))
+
+
+def test_a_number_format_that_is_not_unpacked_is_named(tmp_path: Path) -> None:
+    """Catches: advice to take Q4_K_M, whose files may hold the same format."""
+    path = write(tmp_path / "tiny.gguf", quantised=KINDS.F32)
+    content = path.read_bytes()
+    at = content.index(b"blk.0.attn_q.weight") + len(b"blk.0.attn_q.weight") + 4 + 16
+    for number, name in ((int(KINDS.Q8_K), "Q8_K"), (99, "the number 99"), (int(KINDS.I32), "I32")):
+        path.write_bytes(content[:at] + number.to_bytes(4, "little") + content[at + 4 :])
+        sentence = _refused(path)
+        assert name in sentence and "'blk.0.attn_q.weight'" in sentence
+
+
+COMPANIONS = {
+    "clip": "a projector",
+    "imatrix": "an importance matrix",
+    "eagle3": "an EAGLE-3 head",
+    "dflash": "a DFlash head",
+    "controlvector": "a control vector",
+    "gemma4-assistant": "an assistant",
+}
+
+
+@pytest.mark.parametrize("architecture", COMPANIONS)
+def test_what_lies_beside_a_model_is_told_apart_by_what_it_says(architecture: str, tmp_path: Path) -> None:
+    """Whatever its name is. Catches: a folder refused for its projector, a draft head taken for the model."""
+    write(tmp_path / "Pine-Q4_1.gguf")
+    beside = write(tmp_path / "A.gguf", architecture=architecture, tokenizer=False)
+    assert gguf_files.find(tmp_path) == tmp_path / "Pine-Q4_1.gguf"
+    assert COMPANIONS[architecture] in _refused(beside)
+    (tmp_path / "Pine-Q4_1.gguf").unlink()
+    assert COMPANIONS[architecture] in _refused(tmp_path)
+    write(tmp_path / "B.gguf", architecture="clip", tokenizer=False)
+    assert "no whole model" in _refused(tmp_path) and COMPANIONS[architecture] in _refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("fact", "words"),
+    [(("general.type", "adapter"), "a LoRA adapter"), (("adapter.type", "lora"), "a LoRA adapter"),
+     (("general.type", "imatrix"), "an importance matrix"), (("general.type", "mmproj"), "a projector")],
+)  # fmt: skip
+def test_a_companion_of_the_model_s_own_architecture_is_told_apart(
+    fact: tuple[str, str], words: str, tmp_path: Path
+) -> None:
+    """Catches: an adapter's matrices taken for a model that lacks the others."""
+    write(tmp_path / "Pine.gguf")
+    write(tmp_path / "A.gguf", further=dict([fact]))
+    assert gguf_files.find(tmp_path) == tmp_path / "Pine.gguf"
+    assert words in _refused(tmp_path / "A.gguf")
+
+
+def test_a_vocabulary_alone_is_called_so(tmp_path: Path) -> None:
+    path = write(tmp_path / "ggml-vocab-pine.gguf", weights=False)
+    assert "a vocabulary without weights" in _refused(path)
+
+
+def test_a_split_model_is_read_as_one(tmp_path: Path) -> None:
+    """Catches: half a model, a folder of parts taken for several models, a sentence without the missing part."""
+    whole = write(tmp_path / "whole.gguf")
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    names = [f"Pine-Q4_1-{at:05}-of-00002.gguf" for at in (1, 2)]
+    for at, name in enumerate(names):
+        write(parts / name, split=2, part=at)
+    first = load_file(gguf_files.converted(whole) / "model.safetensors")
+    second = load_file(gguf_files.converted(parts / names[1]) / "model.safetensors")
+    assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    assert gguf_files.find(parts) == parts / names[0]
+    (parts / names[1]).rename(parts / "other.gguf")
+    assert f"'{names[1]}' cannot be read" in _refused(parts / names[0])
+
+
+@pytest.mark.parametrize(
+    "beside",
+    ["mmproj-Pine-Q8_0.gguf", "Pine-MMPROJ-F16-Q8_0.gguf", "Pine.mmproj-Q8_0.gguf", "mtp-Pine-Q8_0.gguf",
+     "MTP-Pine-Q8_0.gguf", "imatrix.gguf", "Pine-imatrix-Q8_0.gguf", "imatrix_unsloth.gguf", "Pine-eagle3-Q8_0.gguf",
+     "Pine-draft-Q8_0.gguf", "Pine_lora-Q8_0.gguf", "Pine-DFlash-Q8_0.gguf", "ggml-vocab-pine-q8_0.gguf",
+     "adapter-Q8_0.gguf", "Pine-assistant-Q8_0.gguf"],
+)  # fmt: skip
+def test_a_companion_on_the_hub_is_passed_over_by_its_name(beside: str) -> None:
+    """Catches: a projector or a sidecar downloaded for the model, because its format is the more exact one."""
+    for model in ("Pine-Q4_K_M.gguf", "pine-iq3_m.gguf"):
+        assert hub.best_gguf(sorted([model, beside])) == model
+
+
+def test_a_model_that_is_called_like_a_companion_is_taken_where_it_is_alone() -> None:
+    """Catches: a repository refused for its model's name; a projector taken where there is nothing else."""
+    assert hub.best_gguf(["mtp-Pine-Q4_K_M.gguf", "mtp-Pine-Q8_0.gguf"]) == "mtp-Pine-Q8_0.gguf"
+    assert (
+        hub.best_gguf(["Pine-draft-Q4_K_M.gguf", "mmproj-Pine-draft-Q8_0.gguf"]) == "Pine-draft-Q4_K_M.gguf"
+    )
+    assert hub.best_gguf(["Pine-MTP-Q8_0.gguf", "Draftsman-Q4_K_M.gguf"]) == "Pine-MTP-Q8_0.gguf"
+    assert hub.best_gguf(["mmproj-Pine-Q8_0.gguf", "imatrix.gguf"]) is None
+
+
+def test_another_way_of_splitting_text_is_refused(tmp_path: Path) -> None:
+    """Catches: other tokens than the model was trained with, in silence."""
+    assert "'deepseek-llm'" in _refused(write(tmp_path / "tiny.gguf", splitting="deepseek-llm"))
+    assert sd.load_models(write(tmp_path / "other.gguf", splitting="llama-bpe"), device="cpu").eos == {2}
