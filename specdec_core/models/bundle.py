@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from specdec_core.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
+from specdec_core.runtime.angles import LengthReader, rotary
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.crew import Crew, crew
 from specdec_core.runtime.cuda_graphs import Graphs
@@ -74,13 +75,15 @@ class HubModel:
 
     def __init__(self, name: str, model: PreTrainedModel, graphs: bool = True, lean: bool = True) -> None:
         self.model = model
-        graphs = graphs and model.device.type == "cuda" and Windows.of(model.config) is None
+        self.by_length = bool(rotary(model))  # whether its angles depend on the length of the text
+        fixed = Windows.of(model.config) is None and not self.by_length
+        graphs = graphs and model.device.type == "cuda" and fixed
         self.graphs = Graphs(model) if graphs else None
         self.recurrent = recurrent(model.config)
         self.lean = lean_forward(model, name) if lean and not self.recurrent else None
         self.info = model_info(name, model)
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
-        self.positions = int(getattr(model.config, "max_position_embeddings", None) or 1_000_000)
+        self.positions = longest_text(model.config)
         self.kv_bytes = kv_bytes(model)
         mask = getattr(model.config, "pard_token", None)
         self.mask = mask if isinstance(mask, int) and 0 <= mask < self.vocabulary else None
@@ -94,6 +97,8 @@ class HubModel:
             return self.graphs.reader(capacity, widest)
         if self.recurrent:
             return RecurrentReader(self.model)
+        if self.by_length:
+            return LengthReader(self.model, capacity)
         return CausalReader(self.model, capacity, lean=self.lean)
 
 
@@ -223,6 +228,16 @@ class Models:
             if with_draft and self.draft
             else self.target.positions
         )
+
+
+def longest_text(config: Any) -> int:
+    """How many tokens a causal model of this configuration reads; angles of the kind "dynamic" are stretched beyond its
+    `max_position_embeddings`, by their factor."""
+    named = int(getattr(config, "max_position_embeddings", None) or 1_000_000)
+    rope = getattr(config, "rope_parameters", None) or {}
+    each = [part for part in rope.values() if isinstance(part, dict)] or [rope]  # one for each kind of layers
+    factors = [part.get("factor") for part in each if part.get("rope_type") == "dynamic"]
+    return int(named * max([1.0, *(float(factor) for factor in factors if isinstance(factor, int | float))]))
 
 
 def kv_bytes(model: PreTrainedModel) -> int:

@@ -174,7 +174,7 @@ def foreign(
     )
     begin = tokenizer.bos_token_id
     return ForeignDraft(
-        model, HubCodec(tokenizer), begin if _is_token(begin, model.vocabulary) else own or 0, own,
+        model, HubCodec(tokenizer, finishing=False), begin if _is_token(begin, model.vocabulary) else own or 0, own,
         (models.codec, models.target.vocabulary, theirs),
     )  # fmt: skip
 
@@ -234,8 +234,9 @@ def assemble(
         _drafting(name, model, graphs, ids, known)
         for (name, model), ids in zip(drafts, draft_vocabularies, strict=True)
     )
+    codec = HubCodec(tokenizer, finishing=bool(target.config.is_encoder_decoder))
     return Models(
-        codec=HubCodec(tokenizer),
+        codec=codec,
         target=_checked(names[0], target, graphs),
         draft=small,
         heads=heads or {},
@@ -246,7 +247,7 @@ def assemble(
         machine=describe(device),
         threads=fitting_threads(device, int(target.num_parameters())),
         larger_draft=larger,
-        generation=Generation.read(generation),
+        generation=Generation.read(generation, codec.names(codec.appended)),
     )
 
 
