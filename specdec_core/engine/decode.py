@@ -196,7 +196,8 @@ class Lane:
             if self.cancelled():
                 return time.perf_counter() - began
             self.target.prefill(prompt[start : start + PREFILL_CHUNK])
-        self.plan.proposer.start(self.start_context)
+        if self.plan.draft_levels(len(self.tokens)):
+            self.plan.proposer.start(self.start_context)
         self.target.synchronise()
         return time.perf_counter() - began
 
@@ -230,6 +231,7 @@ class Lane:
         if self.past is not None:
             self.past.extend(self.tokens[self.past.length :])
         limit = self.settings.max_new_tokens - len(self.text.output.ids) - 1
+        limit = min(limit, self.plan.draft_levels(len(self.tokens)))
         if isinstance(self.target, LengthReader):
             limit = min(limit, self.target.levels)
         context = replace(

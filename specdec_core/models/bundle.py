@@ -112,6 +112,7 @@ class Models:
         foreign_draft: a draft with another tokenizer; see `translation`.
         heads: trained heads by name: "medusa", "eagle", "eagle3", "mtp".
         eos: token ids that end the text.
+        turn_end: the token that ends an answer in the chat template, another end for prompts in that template.
         bos: the token an empty prompt starts from, if there is one.
         machine: a description of the device, for the record.
         threads: the most CPU threads; see `crew`.
@@ -132,6 +133,7 @@ class Models:
     parallel_draft: Model | None = None
     foreign_draft: ForeignDraft | None = None
     generation: Generation = field(default_factory=Generation)
+    turn_end: int | None = None
 
     @property
     def crew(self) -> Crew:
@@ -228,6 +230,29 @@ class Models:
             if with_draft and self.draft
             else self.target.positions
         )
+
+    def notes(self) -> list[str]:
+        """Sentences on where a text begins and ends otherwise than in `generate`, and on drafts that read less than the
+        target."""
+        found, name = [], self.target.info.name
+        if appended := self.codec.appended if isinstance(self.codec, HubCodec) else []:
+            found.append(
+                f"The tokenizer writes {''.join(self.codec.names(appended))} behind a text. It is left out of a prompt "
+                "here, for the model to go on with the text; given as token ids, a prompt is read as it is."
+            )
+        if self.turn_end is not None:
+            found.append(
+                f"The chat template ends an answer with {self.codec.names([self.turn_end])[0]}, which the model's "
+                "generation config does not name as an end. An answer to a prompt in that template ends there too, "
+                "unlike in transformers' generate; to a prompt given as text or token ids it does not."
+            )
+        for draft in (self.draft, self.larger_draft, self.parallel_draft):
+            if draft is not None and draft.positions < self.target.positions:
+                found.append(
+                    f"The draft '{draft.info.name}' reads at most {draft.positions:,} tokens, and '{name}' "
+                    f"{self.target.positions:,}: in a longer text it guesses nothing, and the target goes on alone."
+                )
+        return found
 
 
 def longest_text(config: Any) -> int:

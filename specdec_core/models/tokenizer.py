@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"  # stands for bytes that are not yet a complete character
 _BYTE = re.compile("<0x[0-9A-Fa-f]{2}>")  # the name of a byte in tokenizers that fall back to bytes
+ANSWER = "an answer"  # what a chat template is asked to write
 CONTEXT = 6  # tokens before a piece that its decoding may depend on (leading spaces, split characters)
 
 
@@ -56,8 +57,8 @@ class HubCodec:
 
     Args:
         tokenizer: as loaded.
-        finishing: whether `encode` adds what the tokenizer adds behind a text, such as an end token. A causal model that
-            is to continue the text has to read it without.
+        finishing: whether `encode` adds what the tokenizer adds behind a text, such as an end token. A causal model
+            that is to continue the text has to read it without.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, finishing: bool = True) -> None:
@@ -69,7 +70,10 @@ class HubCodec:
         self.appended: list[int] = []  # what is left out behind a text
         if not finishing:
             self.appended, self._after = self.frame()[1], 0
-        self._special = {*tokenizer.all_special_ids, *(token for token, special in self.added().values() if special)}
+        self._special = {
+            *tokenizer.all_special_ids,
+            *(token for token, special in self.added().values() if special),
+        }
         self._anchor = next(iter(tokenizer.encode("a", add_special_tokens=False)), 0)
         self._prefix = len(self._rust.decode([self._anchor], skip_special_tokens=False))
         self._names: dict[int, str] = {}
@@ -84,7 +88,24 @@ class HubCodec:
 
     def added(self) -> dict[str, tuple[int, bool]]:
         found = self.tokenizer.added_tokens_decoder
-        return {one.content: (token, one.special and not _BYTE.fullmatch(one.content)) for token, one in found.items()}
+        return {
+            one.content: (token, one.special and not _BYTE.fullmatch(one.content))
+            for token, one in found.items()
+        }
+
+    def turn_end(self) -> int | None:
+        """The added token that the chat template writes directly after an answer; None if there is none."""
+        if not self.tokenizer.chat_template:
+            return None
+        turns = [{"role": "user", "content": "question"}, {"role": "assistant", "content": ANSWER}]
+        try:
+            text = str(self.tokenizer.apply_chat_template(turns, tokenize=False))
+        except Exception:  # code of the model's authors, which may refuse these turns
+            return None
+        after = text.rpartition(ANSWER)[2].lstrip() if ANSWER in text else ""
+        return next(
+            (token for name, (token, _) in self.added().items() if name and after.startswith(name)), None
+        )
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self._rust.decode(list(ids), skip_special_tokens=True)

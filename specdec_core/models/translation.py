@@ -42,7 +42,7 @@ class Spelling:
 
     def __init__(self, codec: Codec, size: int, marks: Mapping[int, bytes] | None = None) -> None:
         self.codec = codec
-        self.marks = marks or {}
+        self.marks = dict(marks or {})
         written = {token: data for token, data in codec.spelled().items() if data and token < size}
         self.bytes: Mapping[int, bytes] = written | self.marks
         self.tokens: dict[bytes, int] = {}
@@ -136,12 +136,12 @@ class ForeignDraft:
             for name, (token, special) in self.target_codec.added().items()
             if token < self.vocabulary and name in own and (special or own[name][1])
         }
-        starts = self.target_codec.frame()[0], self.codec.frame()[0]
-        roles = [(self.target_eos, self.eos, "end"), (*(one[0] if one else None for one in starts), "begin")]
-        for theirs, mine, role in roles:
-            if theirs is None or mine is None or theirs in pairs or mine in {token for token, _ in pairs.values()}:
-                continue
-            pairs[theirs] = mine, f"\0{role}"
+        starts = [next(iter(codec.frame()[0]), None) for codec in (self.target_codec, self.codec)]
+        roles = (("end", self.target_eos, self.eos), ("begin", starts[0], starts[1]))
+        for role, theirs, mine in roles:
+            known = theirs in pairs or mine in {token for token, _ in pairs.values()}
+            if theirs is not None and mine is not None and not known:
+                pairs[theirs] = mine, f"\0{role}"
         return [(theirs, mine, MARK + name.encode() + MARK) for theirs, (mine, name) in pairs.items()]
 
     @cached_property
@@ -169,15 +169,19 @@ class ForeignDraft:
         if not {*mine} <= {own for _, own, _ in self.marked}:
             ids += mine
             tokens = tokens[len(theirs) if list(tokens[: len(theirs)]) == theirs else 0 :]
-        for written, run in groupby(tokens, lambda token: token in self.target.bytes and token not in self.target.marks):
-            ids += self._text(list(run)) if written else [self.shared[token] for token in run if token in self.shared]
+        plain = self.target.bytes.keys() - self.target.marks.keys()
+        for written, run in groupby(tokens, plain.__contains__):
+            part = list(run)
+            ids += self._text(part) if written else [self.shared[one] for one in part if one in self.shared]
         return [token for token in ids if token < self.model.vocabulary][-most:] or [self.begin]
 
     def _text(self, run: list[int]) -> list[int]:
         """Tokens of the target that are no special ones, as the draft splits their text."""
         data = self.target.text(run)
         ids = self.codec.split(self.target_codec.decode(run).rstrip(BROKEN))
-        if self.own.text(ids) != data:  # a space that one of the two adds, or a character that is not whole yet
+        if (
+            self.own.text(ids) != data
+        ):  # a space that one of the two adds, or a character that is not whole yet
             other = self.own.after(b"", data)
             if self.own.text(other) == data:
                 return other

@@ -64,7 +64,9 @@ class SharedReader:
         for token in tokens.tolist():
             unread += self.foreign.spelled(token)
             self.ends.append(len(self._read) + len(unread))
-        if not unread:  # special tokens that the draft does not have: it goes on after the last one that it read
+        if (
+            not unread
+        ):  # special tokens that the draft does not have: it goes on after the last one that it read
             unread = self._read[-1:] or [self.foreign.begin]
             self._read = self._read[:-1]
             self.reader.rewind(len(self._read))

@@ -20,11 +20,12 @@ def cached(module: nn.Module, cache: Any) -> dict[str, Any]:
     Raises:
         TypeError: if the forward takes a cache under no name that is known.
     """
-    return {_name(type(module)): cache}
+    kind: Any = type(module)  # which torch types as not hashable
+    return {_name(kind): cache}
 
 
 @lru_cache(maxsize=256)
-def _name(kind: Any) -> str:  # a class of modules; torch types them as not hashable
+def _name(kind: Any) -> str:
     taken = inspect.signature(kind.forward).parameters
     for name in NAMES:
         if name in taken:
