@@ -24,6 +24,7 @@ from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMS
 from specdec_core.errors import ModelError
 from specdec_core.models import draft_vocabulary
 from specdec_core.runtime.kv import KVMemory
+from specdec_core.runtime.passing import cached
 
 from . import layout
 from .continuing import Continuing
@@ -98,9 +99,9 @@ class EagleHead(Continuing):
             rows,
             attention_mask=mask,
             position_ids=positions,
-            past_key_values=memory,
             use_cache=memory is not None,
             position_embeddings=self._rotary[0](rows, positions),
+            **cached(self.layers[0], memory),
         )
         return self.leave(guessed)
 

@@ -25,6 +25,7 @@ from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMS
 from specdec_core.errors import ModelError
 from specdec_core.models import draft_vocabulary
 from specdec_core.runtime.kv import KVMemory
+from specdec_core.runtime.passing import cached
 
 from . import layout
 from .continuing import Continuing
@@ -141,8 +142,8 @@ class Eagle3Head(Continuing):
             embedded,
             states,
             attention_mask=mask,
-            past_key_values=memory,
             position_embeddings=self.angles(states, positions),
+            **cached(self.midlayer.self_attn, memory),
         )
         return guessed
 
