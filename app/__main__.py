@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import streamlit as st
 from starlette.middleware import Middleware
@@ -21,7 +22,7 @@ from app.course import ahead
 from app.monitoring import log as server_log
 from app.records import visitor
 from app.ui import quirks
-from app.web.below import Below
+from app.web.below import SAFE, Below
 from app.web.ending import EndingStreams, watch
 from app.web.headers import KnownHosts, OwnPages, SecurityHeaders
 from app.web.routes import routes
@@ -143,7 +144,7 @@ def _port_is_free(allowed: config.Policy) -> None:
 def _address(allowed: config.Policy) -> str:
     """Where a browser on this machine finds the app."""
     host = "localhost" if allowed.host in config.EVERY_ADDRESS else allowed.host
-    shown = f"http://{f'[{host}]' if ':' in host else host}:{allowed.port}{allowed.path}/"
+    shown = f"http://{f'[{host}]' if ':' in host else host}:{allowed.port}{quote(allowed.path, SAFE)}/"
     return shown if host == allowed.host else f"{shown} and all other addresses of this machine"
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal, cast, get_args
+from urllib.parse import unquote
 
 from specdec_core.models import catalogue
 
@@ -43,7 +44,7 @@ SETTINGS = (
     "SERVE_REPLICAS",
 )  # each after SPECDEC_; read here, by the decoders and by the core
 HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
-PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
+PATH = re.compile(r"(/([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)*")  # RFC 3986, section 3.3
 SECRET = 32  # characters
 DATABASES = ("postgresql://", "postgresql+psycopg://", "sqlite:///")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -80,7 +81,7 @@ class Policy:
 
     host: str = "127.0.0.1"
     port: int = 8501
-    path: str = ""  # below which all addresses are, such as /specdec
+    path: str = ""  # below which all addresses are, such as /specdec; decoded, as servers hand it on
     models: Allowed = "any"
     models_root: Path | None = None
     hosts: tuple[str, ...] = ("*",)
@@ -202,11 +203,17 @@ def _hosts(named: str) -> tuple[str, ...]:
 
 
 def _path(named: str) -> str:
-    """The path below which the app is, without a closing slash."""
-    path = f"/{named.strip().strip('/')}".rstrip("/")
-    if not PATH.fullmatch(path) or "/r/" in f"{path}/":  # a room's pages look for that part
+    """The path below which the app is, decoded and without a closing slash."""
+    given = f"/{named.strip().strip('/')}".rstrip("/")
+    path = unquote(given, errors="replace")
+    parts = path.split("/")[1:]
+    legal = PATH.fullmatch(given) and len(parts) == given.count("/") and path.isprintable()
+    # what is part of no path once it is decoded; and a room's pages look for a part named r
+    if not legal or re.search(r"[\\?#%\ufffd]", path) or any(part == "r" or part[0] == "." for part in parts):
         raise ValueError(
-            f"SPECDEC_PATH has to be a path such as /specdec, with no part named r, got {path[:80]!r}."
+            "SPECDEC_PATH has to be a path such as /specdec or /user/ada@school.example, of letters, digits, "
+            "-._~!$&'()*+,;=:@ and other characters written as %C3%A9, with no part that begins with a dot and none "
+            f"named r, got {given[:80]!r}."
         )
     return path
 

@@ -105,6 +105,12 @@ class Letters:
     def encode(self, text: str) -> list[int]:
         return [ord(letter) - ord("a") for letter in text if 0 <= ord(letter) - ord("a") < self.vocabulary]
 
+    def frame(self) -> tuple[list[int], list[int]]:
+        return [], []
+
+    def added(self) -> dict[str, tuple[int, bool]]:
+        return {}
+
     def decode(self, ids: Sequence[int]) -> str:
         return "".join(self.names(ids))
 
@@ -136,6 +142,12 @@ class Syllables:
 
     def split(self, text: str) -> list[int]:
         return self.encode(text)
+
+    def frame(self) -> tuple[list[int], list[int]]:
+        return [], []
+
+    def added(self) -> dict[str, tuple[int, bool]]:
+        return {}
 
     def decode(self, ids: Sequence[int]) -> str:
         return "".join(self.pieces[token] for token in ids)

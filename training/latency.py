@@ -14,14 +14,16 @@ def token_seconds(model: Any, calls: int = 60, prompt: int = 128, fed: int = 1) 
     """Median seconds of a cached transformers forward reading `fed` tokens after a prompt of `prompt` tokens."""
     from transformers import DynamicCache
 
+    from specdec_core.runtime.passing import cached
+
     cache = DynamicCache(config=model.config)
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(1, model.config.vocab_size, (1, prompt + fed), generator=generator)
-    model(ids[:, :prompt], past_key_values=cache, use_cache=True)
+    model(ids[:, :prompt], use_cache=True, **cached(model, cache))
     times = []
     for call in range(calls + 5):
         start = time.perf_counter()
-        model(ids[:, prompt:], past_key_values=cache, use_cache=True)
+        model(ids[:, prompt:], use_cache=True, **cached(model, cache))
         if call >= 5:
             times.append(time.perf_counter() - start)
         cache.crop(-fed)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import quote
 
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+SAFE = "/!$&'()*+,;=:@~"  # of a path, what stands in an address as it is
 UNNAMED = ("/healthz", "/metrics")  # asked by other programs, of the process itself
 
 
@@ -34,10 +36,10 @@ class Below:
             await refuse(receive, send)
         elif scope["path"] in (path, "/"):  # relative addresses need the slash
             query = scope["query_string"].decode("latin-1")
-            to = f"{path}/" + (f"?{query}" if query else "")
+            to = f"{quote(path, SAFE)}/" + (f"?{query}" if query else "")
             await RedirectResponse(to, status_code=307)(scope, receive, send)
         else:
-            answer = PlainTextResponse(f"The app is at {path}/ on this server.", status_code=404)
+            answer = PlainTextResponse(f"The app is at {quote(path, SAFE)}/ on this server.", status_code=404)
             await answer(scope, receive, send)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 from ipaddress import ip_address
+from urllib.parse import quote
 
 import psutil
 from starlette.requests import Request
 
 from app import services
 from app.config import EVERY_ADDRESS, is_loopback
+
+from .below import SAFE
 
 
 def shared(request: Request) -> str | None:
@@ -24,7 +27,7 @@ def shared(request: Request) -> str | None:
 def here(request: Request, host: str | None = None) -> str:
     """The address of the rooms as it was asked for, or with another host name."""
     url = request.url.replace(hostname=host) if host else request.url
-    return str(url.replace(query="")).partition("/r/")[0] + "/r"
+    return str(url.replace(query="", path=quote(url.path, SAFE))).partition("/r/")[0] + "/r"
 
 
 def network() -> str | None:

@@ -15,7 +15,8 @@ def asked(max_new_tokens: int, seed: int, options: Mapping[str, Any]) -> Setting
     Raises:
         SettingsError: with one sentence.
     """
-    settings, sampled = Settings(max_new_tokens=max_new_tokens, seed=seed), bool(options.get("do_sample"))
+    sampled = bool(options.get("do_sample"))
+    settings = Settings(max_new_tokens=max_new_tokens, seed=seed, stop=stops(options.get("stop_strings")))
     temperature = options.get("temperature")
     if sampled and temperature is not None and Settings(temperature=temperature).temperature == 0:
         raise SettingsError(
@@ -27,3 +28,8 @@ def asked(max_new_tokens: int, seed: int, options: Mapping[str, Any]) -> Setting
             f"Prompt lookup proposes 1 to {MAX_DRAFT_LENGTH} tokens a round, got {lookup!r}. Choose a number of these."
         )
     return settings
+
+
+def stops(given: object) -> Any:
+    """`stop_strings` as a setting: transformers takes one text as well as several."""
+    return (given,) if isinstance(given, str) else given or ()

@@ -45,7 +45,7 @@ class Keeping:
     def __init__(self, codec: Codec, prompt: list[int], asked: Settings) -> None:
         self.codec, self.prompt = codec, prompt
         self.tally = Tally()
-        self.text = Text(codec, prompt, frozenset(), asked)
+        self.text = Text(codec, prompt, frozenset(), asked.but(stop=()))  # generate says where the text ends
         self._recorder: Recorder | None = None
 
     def take(self, seen: Observed, warp: Warp) -> None:

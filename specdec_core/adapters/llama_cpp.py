@@ -170,6 +170,12 @@ class Codec:
     def encode(self, text: str) -> list[int]:
         return [int(token) for token in self.llama.tokenize(text.encode(), special=True)]
 
+    def frame(self) -> tuple[list[int], list[int]]:
+        raise NotImplementedError("only drafts with another tokenizer need this")
+
+    def added(self) -> dict[str, tuple[int, bool]]:
+        raise NotImplementedError("only stop strings and drafts with another tokenizer need this")
+
     def decode(self, ids: Sequence[int]) -> str:
         return bytes(self.llama.detokenize(list(ids))).decode("utf-8", "replace")
 

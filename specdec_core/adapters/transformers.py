@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from specdec_core.engine.prompt import token_ids
-from specdec_core.errors import SettingsError
+from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.models.given import check_loaded
 from specdec_core.models.sizes import model_info
 from specdec_core.models.tokenizer import HubCodec
@@ -24,7 +24,7 @@ from specdec_core.record.trace import Trace
 from specdec_core.runtime.machine import describe, packages
 from specdec_core.settings import Settings
 
-from .asked import asked
+from .asked import asked, stops
 from .keeping import Keeping, Observed
 from .observing import Observer, Setup
 
@@ -68,12 +68,20 @@ def record(
     observer = Observer(model, assistant_model, take)
     if assistant_model is not None:
         options["assistant_model"] = assistant_model
+    options.setdefault("tokenizer", tokenizer)  # looks for stop strings
     torch.manual_seed(seed)
     with torch.inference_mode(), observer.watching():
         given = torch.tensor([ids], device=model.device)
         options.setdefault("attention_mask", torch.ones_like(given))
         run: Any = model  # whose `generate` torch types as a tensor
-        output = run.generate(given, max_new_tokens=max_new_tokens, **options)
+        try:
+            output = run.generate(given, max_new_tokens=max_new_tokens, **options)
+        except SpecdecError:
+            raise
+        except ValueError as error:  # what it finds wrong with its options
+            raise SettingsError(
+                f"transformers refuses this call of generate: {_first_line(error)}"
+            ) from error
     if observer.setup is None:
         raise SettingsError(
             "This call of generate does not speculate: give an assistant_model, prompt_lookup_num_tokens or "
@@ -142,9 +150,14 @@ def settings_of(setup: Setup, seed: int, most: int) -> Settings:
         repetition_penalty=config.repetition_penalty,
         no_repeat_ngram_size=config.no_repeat_ngram_size,
         seed=seed,
+        stop=stops(config.stop_strings),
         options=options,
         **sampling,
     )
+
+
+def _first_line(error: ValueError) -> str:
+    return (str(error).strip().splitlines() or ["it does not say why."])[0][:300]
 
 
 def _info(model: PreTrainedModel) -> ModelInfo:

@@ -20,7 +20,10 @@ from specdec_core.record.stats import Tally
 from specdec_core.record.trace import Trace
 from specdec_core.rules import Decision
 from specdec_core.runtime import PREFILL_CHUNK
+from specdec_core.runtime.angles import LengthReader
 from specdec_core.runtime.machine import threads
+from specdec_core.runtime.reader import CausalReader
+from specdec_core.runtime.recurrent import RecurrentReader
 from specdec_core.sampling import draw, first_best, widen
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
@@ -186,12 +189,15 @@ class Lane:
         """Read the prompt without its last token, which is the first root; seconds."""
         began = time.perf_counter()
         prompt = self.tokens[:-1]
+        if isinstance(self.target, CausalReader | RecurrentReader):
+            self.target.begin(len(self.tokens))
         # at least once: an encoder reads its source here
         for start in range(0, len(prompt) or 1, PREFILL_CHUNK):
             if self.cancelled():
                 return time.perf_counter() - began
             self.target.prefill(prompt[start : start + PREFILL_CHUNK])
-        self.plan.proposer.start(self.start_context)
+        if self.plan.draft_levels(len(self.tokens)):
+            self.plan.proposer.start(self.start_context)
         self.target.synchronise()
         return time.perf_counter() - began
 
@@ -214,7 +220,7 @@ class Lane:
             self.crew.observe(1 + len(proposal.read), clock.laps[-1], count)
         judged = self.judge(context, proposal, verified)
         clock.lap()
-        kept, reason = self.text.add(judged.tokens)  # detokenising is off the clock
+        kept, reason = self.text.add(judged.tokens[: context.limit + 1])  # detokenising is off the clock
         clock.resume()
         committed = self.commit(context, judged, kept, reason, verified.extra, clock)
         clock.lap()
@@ -225,6 +231,9 @@ class Lane:
         if self.past is not None:
             self.past.extend(self.tokens[self.past.length :])
         limit = self.settings.max_new_tokens - len(self.text.output.ids) - 1
+        limit = min(limit, self.plan.draft_levels(len(self.tokens)))
+        if isinstance(self.target, LengthReader):
+            limit = min(limit, self.target.levels)
         context = replace(
             self.start_context,
             round=self.tally.passes,

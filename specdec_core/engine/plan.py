@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import secrets
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
 
@@ -110,9 +111,9 @@ class Plan:
             raise SettingsError(why_not)
         text, ids = read_prompt(models, prompt)
         start = models.decoder_start
-        check_window(
-            ids, settings.max_new_tokens, models.window("draft" in kind.needs), encoded=start is not None
-        )
+        check_window(models, ids, settings.max_new_tokens)
+        if isinstance(prompt, Chat) and models.turn_end is not None:
+            models = replace(models, eos=models.eos | {models.turn_end})
         source, tokens = ([], ids) if start is None else (ids, [start])
         models = models.reading(source)
         widest, capacity = kind.max_nodes(settings) + 1, kind.capacity(settings, len(tokens))
@@ -142,6 +143,15 @@ class Plan:
             drafts=kind.drafts(settings),
             start_context=start_context,
         )
+
+    def draft_levels(self, tokens: int) -> int:
+        """How deep the draft can guess after so many tokens, for all that it reads to fit its window."""
+        draft = self.models.draft
+        if draft is None or "draft" not in self.proposer.needs:  # a foreign one has tokens of its own
+            return sys.maxsize
+        if len(self.start_context.source) > draft.positions:
+            return 0
+        return max(0, draft.positions - tokens + 1)
 
     @property
     def start(self) -> list[int]:

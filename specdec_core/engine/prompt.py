@@ -10,20 +10,28 @@ from specdec_core.errors import PromptError
 from specdec_core.models.bundle import Models
 
 
-def check_window(ids: Sequence[int], more: int, window: int, encoded: bool) -> None:
-    """Refuse what the models cannot read; an encoder's prompt and a decoder's output each have a window."""
+def check_window(models: Models, ids: Sequence[int], more: int) -> None:
+    """Refuse what the target cannot read; an encoder's prompt and a decoder's output each have a window.
+
+    A draft that reads less guesses nothing beyond its own window.
+
+    Raises:
+        PromptError: one sentence.
+    """
+    name, window, encoded = models.target.info.name, models.target.positions, models.decoder_start is not None
     if encoded and len(ids) > window:
         raise PromptError(
-            f"The prompt has {len(ids):,} tokens, but the models' encoders read at most {window:,}. Shorten the prompt."
+            f"The prompt has {len(ids):,} tokens, but the encoder of '{name}' reads at most {window:,}. Shorten the "
+            "prompt."
         )
     if encoded and more >= window:
         raise PromptError(
-            f"{more:,} tokens are requested, but the models' decoders write at most {window - 1:,}. Request fewer."
+            f"{more:,} tokens are requested, but the decoder of '{name}' writes at most {window - 1:,}. Request fewer."
         )
     if not encoded and len(ids) + more > window:
         raise PromptError(
-            f"The prompt has {len(ids):,} tokens and {more:,} more are requested, but the "
-            f"models read at most {window:,} in all. Shorten the prompt or request fewer tokens."
+            f"The prompt has {len(ids):,} tokens and {more:,} more are requested, but '{name}' reads at most "
+            f"{window:,} in all. Shorten the prompt or request fewer tokens."
         )
 
 

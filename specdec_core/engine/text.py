@@ -10,11 +10,18 @@ from specdec_core.settings import Settings
 
 
 class Text:
-    """The output so far: ids, the piece of text each adds, and the piece's offset."""
+    """The output so far: ids, the piece of text each adds, and the piece's offset.
+
+    Stop strings are looked for as transformers looks for its `stop_strings`, in the text with the names of special
+    tokens written out; but one that begins in the prompt does not count.
+    """
 
     def __init__(self, codec: Codec, prompt: Sequence[int], eos: Collection[int], settings: Settings) -> None:
         self.eos, self.stop, self.most = eos, settings.stop, settings.max_new_tokens
         self.output = Output([], [], [], "")
+        added = codec.added() if self.stop else {}
+        self._special = {token: name for name, (token, special) in added.items() if special}
+        self._seen = ""  # where stop strings are looked for
         self._pieces = Pieces(codec, prompt)
 
     def add(self, tokens: Sequence[int]) -> tuple[int, EndReason | None]:
@@ -48,7 +55,13 @@ class Text:
         output.texts.append(piece)
         output.offsets.append(len(output.text))
         output.text += piece
-        return any(stop in output.text[-len(piece) - len(stop) :] for stop in self.stop if piece)
+        return self._stops(token, piece) if self.stop else False
+
+    def _stops(self, token: int, piece: str) -> bool:
+        """Whether a stop string ends within what the last token adds."""
+        shown = piece + self._special.get(token, "")
+        self._seen += shown
+        return any(stop in self._seen[1 - len(shown) - len(stop) :] for stop in self.stop if shown)
 
 
 def names_of(codec: Codec, rounds: Iterable[Round], others: Iterable[int]) -> dict[str, str]:

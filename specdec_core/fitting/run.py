@@ -207,8 +207,7 @@ def _readable(models: Models, cases: Sequence[Case], base: Settings) -> tuple[li
     for case in cases:
         try:
             _, ids = read_prompt(models, case.asked)
-            encoded = models.decoder_start is not None
-            check_window(ids, base.max_new_tokens, models.window(with_draft=True), encoded)
+            check_window(models, ids, base.max_new_tokens)
         except PromptError as error:
             notes.append(f"Left out: '{case.name}'. {error}")
         else:

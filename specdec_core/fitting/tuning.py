@@ -145,6 +145,8 @@ class Tuning:
         """Answers to one prompt, cut off where the time is over."""
         from transformers import DynamicCache
 
+        from specdec_core.runtime.passing import cached
+
         target = _hub(self.models.target).model
         length = min(LENGTH, self.settings.max_new_tokens)
         ids = torch.tensor([prompt] * ROWS)
@@ -155,7 +157,7 @@ class Tuning:
         for _ in range(length):
             if self.cancelled():
                 raise Stopped
-            logits = target(read.to(target.device), past_key_values=cache, use_cache=True).logits[:, -1]
+            logits = target(read.to(target.device), use_cache=True, **cached(target, cache)).logits[:, -1]
             p = logits.float().softmax(-1).cpu()
             top = p.topk(min(KEPT, p.shape[-1]))
             drawn = torch.multinomial(p, 1, generator=generator)

@@ -21,6 +21,7 @@ from specdec_core.engine.events import Finished
 from specdec_core.engine.race import race
 from specdec_core.errors import ModelError
 from specdec_core.models.bundle import HubModel, Models
+from specdec_core.runtime.passing import cached
 from specdec_core.settings import Settings
 from specdec_core.sweep.cases import shipped
 
@@ -215,7 +216,7 @@ def write(
     begins = [openings[row % len(openings)][:LENGTH] for row in range(ROWS)]
     cache = DynamicCache(config=target.config)
     for at in range(LENGTH):
-        read = target(ids[:, at : at + 1].to(target.device), past_key_values=cache, use_cache=True)
+        read = target(ids[:, at : at + 1].to(target.device), use_cache=True, **cached(target, cache))
         p = read.logits[:, -1].float().softmax(-1).cpu()
         chances[:, at], whose[:, at] = p.topk(KEPT)
         drawn = torch.multinomial(p, 1, generator=generator)[:, 0].tolist()

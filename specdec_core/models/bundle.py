@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from specdec_core.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
+from specdec_core.runtime.angles import LengthReader, rotary
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.crew import Crew, crew
 from specdec_core.runtime.cuda_graphs import Graphs
@@ -74,13 +75,15 @@ class HubModel:
 
     def __init__(self, name: str, model: PreTrainedModel, graphs: bool = True, lean: bool = True) -> None:
         self.model = model
-        graphs = graphs and model.device.type == "cuda" and Windows.of(model.config) is None
+        self.by_length = bool(rotary(model))  # whether its angles depend on the length of the text
+        fixed = Windows.of(model.config) is None and not self.by_length
+        graphs = graphs and model.device.type == "cuda" and fixed
         self.graphs = Graphs(model) if graphs else None
         self.recurrent = recurrent(model.config)
         self.lean = lean_forward(model, name) if lean and not self.recurrent else None
         self.info = model_info(name, model)
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
-        self.positions = int(getattr(model.config, "max_position_embeddings", None) or 1_000_000)
+        self.positions = longest_text(model.config)
         self.kv_bytes = kv_bytes(model)
         mask = getattr(model.config, "pard_token", None)
         self.mask = mask if isinstance(mask, int) and 0 <= mask < self.vocabulary else None
@@ -94,6 +97,8 @@ class HubModel:
             return self.graphs.reader(capacity, widest)
         if self.recurrent:
             return RecurrentReader(self.model)
+        if self.by_length:
+            return LengthReader(self.model, capacity)
         return CausalReader(self.model, capacity, lean=self.lean)
 
 
@@ -107,6 +112,7 @@ class Models:
         foreign_draft: a draft with another tokenizer; see `translation`.
         heads: trained heads by name: "medusa", "eagle", "eagle3", "mtp".
         eos: token ids that end the text.
+        turn_end: the token that ends an answer in the chat template, another end for prompts in that template.
         bos: the token an empty prompt starts from, if there is one.
         machine: a description of the device, for the record.
         threads: the most CPU threads; see `crew`.
@@ -127,6 +133,7 @@ class Models:
     parallel_draft: Model | None = None
     foreign_draft: ForeignDraft | None = None
     generation: Generation = field(default_factory=Generation)
+    turn_end: int | None = None
 
     @property
     def crew(self) -> Crew:
@@ -223,6 +230,39 @@ class Models:
             if with_draft and self.draft
             else self.target.positions
         )
+
+    def notes(self) -> list[str]:
+        """Sentences on where a text begins and ends otherwise than in `generate`, and on drafts that read less than the
+        target."""
+        found, name = [], self.target.info.name
+        if appended := self.codec.appended if isinstance(self.codec, HubCodec) else []:
+            found.append(
+                f"The tokenizer writes {''.join(self.codec.names(appended))} behind a text. It is left out of a prompt "
+                "here, for the model to go on with the text; given as token ids, a prompt is read as it is."
+            )
+        if self.turn_end is not None:
+            found.append(
+                f"The chat template ends an answer with {self.codec.names([self.turn_end])[0]}, which the model's "
+                "generation config does not name as an end. An answer to a prompt in that template ends there too, "
+                "unlike in transformers' generate; to a prompt given as text or token ids it does not."
+            )
+        for draft in (self.draft, self.larger_draft, self.parallel_draft):
+            if draft is not None and draft.positions < self.target.positions:
+                found.append(
+                    f"The draft '{draft.info.name}' reads at most {draft.positions:,} tokens, and '{name}' "
+                    f"{self.target.positions:,}: in a longer text it guesses nothing, and the target goes on alone."
+                )
+        return found
+
+
+def longest_text(config: Any) -> int:
+    """How many tokens a causal model of this configuration reads; angles of the kind "dynamic" are stretched beyond its
+    `max_position_embeddings`, by their factor."""
+    named = int(getattr(config, "max_position_embeddings", None) or 1_000_000)
+    rope = getattr(config, "rope_parameters", None) or {}
+    each = [part for part in rope.values() if isinstance(part, dict)] or [rope]  # one for each kind of layers
+    factors = [part.get("factor") for part in each if part.get("rope_type") == "dynamic"]
+    return int(named * max([1.0, *(float(factor) for factor in factors if isinstance(factor, int | float))]))
 
 
 def kv_bytes(model: PreTrainedModel) -> int:

@@ -7,7 +7,7 @@ an unset setting takes the file's value, a given one overrides it, and what is a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeGuard
 
@@ -50,15 +50,17 @@ class Generation:
         suggests: how its authors draw tokens (`SUGGESTED`); shown, as these settings have values of their own.
         not_done: names of requested options that are not supported here.
         unusable: a sentence for each ignored out-of-range value.
+        notes: further sentences, on what is done differently from `generate` for other reasons than this file.
     """
 
     requests: Mapping[str, float] = field(default_factory=dict)
     suggests: Mapping[str, float | bool] = field(default_factory=dict)
     not_done: tuple[str, ...] = ()
     unusable: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, config: Any) -> Self:
+    def read(cls, config: Any, notes: Sequence[str] = ()) -> Self:
         """What a transformers `GenerationConfig` requests; nothing for None."""
         values = {name: getattr(config, name, None) for name in (*OFF, *SUGGESTED, *NOT_DONE)}
         requests: dict[str, float] = {}
@@ -78,6 +80,7 @@ class Generation:
             {name: value for name, value in values.items() if name in SUGGESTED and _is_number(value)},
             tuple(name for name, idle in NOT_DONE.items() if _has_effect(values[name], idle)),
             tuple(unusable),
+            tuple(notes),
         )
 
     def resolved(self, settings: Settings) -> Settings:
@@ -107,7 +110,7 @@ class Generation:
                 f"The model's generation config also sets {', '.join(self.not_done)}, which this decoder does not "
                 "support, so transformers' generate may write another text."
             )
-        return [*found, *self.unusable]
+        return [*found, *self.unusable, *self.notes]
 
     def _unlike(self, settings: Settings) -> dict[str, float | bool]:
         """The suggestions that `settings` do not happen to follow; temperature 0 follows `do_sample = false`."""

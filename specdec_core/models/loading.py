@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +124,7 @@ def load_models(
         models.parallel_draft = _parallel(
             parallel_source, parts[parallel_source], models, chosen_device, chosen_dtype, graphs
         )
+        models.generation = replace(models.generation, notes=tuple(models.notes()))
     if foreign_source:
         other = load_model(foreign_source, chosen_device, chosen_dtype)
         words = load_tokenizer(foreign_source)
@@ -174,7 +176,7 @@ def foreign(
     )
     begin = tokenizer.bos_token_id
     return ForeignDraft(
-        model, HubCodec(tokenizer), begin if _is_token(begin, model.vocabulary) else own or 0, own,
+        model, HubCodec(tokenizer, finishing=False), begin if _is_token(begin, model.vocabulary) else own or 0, own,
         (models.codec, models.target.vocabulary, theirs),
     )  # fmt: skip
 
@@ -234,20 +236,24 @@ def assemble(
         _drafting(name, model, graphs, ids, known)
         for (name, model), ids in zip(drafts, draft_vocabularies, strict=True)
     )
-    return Models(
-        codec=HubCodec(tokenizer),
+    codec = HubCodec(tokenizer, finishing=bool(target.config.is_encoder_decoder))
+    turn_end = None if target.config.is_encoder_decoder else codec.turn_end()
+    models = Models(
+        codec=codec,
         target=_checked(names[0], target, graphs),
         draft=small,
         heads=heads or {},
         eos=frozenset(token for token in named if _is_token(token, known)),
+        turn_end=turn_end if _is_token(turn_end, known) and turn_end not in named else None,
         bos=tokenizer.bos_token_id if _is_token(tokenizer.bos_token_id, known) else None,
         device=str(device.type),
         dtype=str(target.dtype).removeprefix("torch."),
         machine=describe(device),
         threads=fitting_threads(device, int(target.num_parameters())),
         larger_draft=larger,
-        generation=Generation.read(generation),
     )
+    models.generation = Generation.read(generation, models.notes())
+    return models
 
 
 def _is_token(value: object, vocabulary: int) -> bool:

@@ -6,6 +6,7 @@ import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"  # stands for bytes that are not yet a complete character
 _BYTE = re.compile("<0x[0-9A-Fa-f]{2}>")  # the name of a byte in tokenizers that fall back to bytes
+ANSWER = "an answer"  # what a chat template is asked to write
 CONTEXT = 6  # tokens before a piece that its decoding may depend on (leading spaces, split characters)
 
 
@@ -21,6 +23,15 @@ class Codec(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`, special tokens added as the model expects them."""
+        ...
+
+    def frame(self) -> tuple[list[int], list[int]]:
+        """The special tokens that `encode` adds before a text, and those behind it."""
+        ...
+
+    def added(self) -> dict[str, tuple[int, bool]]:
+        """The tokens that stand beside the vocabulary of texts, by name: the id, and whether it is special, so that
+        `decode` leaves it out."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -42,20 +53,59 @@ class Codec(Protocol):
 
 
 class HubCodec:
-    """A Hugging Face fast tokenizer behind the `Codec` protocol."""
+    """A Hugging Face fast tokenizer behind the `Codec` protocol.
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    Args:
+        tokenizer: as loaded.
+        finishing: whether `encode` adds what the tokenizer adds behind a text, such as an end token. A causal model
+            that is to continue the text has to read it without.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, finishing: bool = True) -> None:
         self.tokenizer = tokenizer
         self._rust = tokenizer.backend_tokenizer
         self._known = len(tokenizer)
-        self._special = set(tokenizer.all_special_ids)
+        mask = self._rust.encode("a").special_tokens_mask
+        self._before, self._after = (len(list(takewhile(bool, one))) for one in (mask, reversed(mask)))
+        self.appended: list[int] = []  # what is left out behind a text
+        if not finishing:
+            self.appended, self._after = self.frame()[1], 0
+        self._special = {
+            *tokenizer.all_special_ids,
+            *(token for token, special in self.added().values() if special),
+        }
         self._anchor = next(iter(tokenizer.encode("a", add_special_tokens=False)), 0)
         self._prefix = len(self._rust.decode([self._anchor], skip_special_tokens=False))
         self._names: dict[int, str] = {}
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer.encode(text)
-        return ids
+        return ids[: len(ids) - len(self.appended)]
+
+    def frame(self) -> tuple[list[int], list[int]]:
+        ids = self.tokenizer.encode("a")
+        return ids[: self._before], ids[len(ids) - self._after :] if self._after else []
+
+    def added(self) -> dict[str, tuple[int, bool]]:
+        found = self.tokenizer.added_tokens_decoder
+        return {
+            one.content: (token, one.special and not _BYTE.fullmatch(one.content))
+            for token, one in found.items()
+        }
+
+    def turn_end(self) -> int | None:
+        """The added token that the chat template writes directly after an answer; None if there is none."""
+        if not self.tokenizer.chat_template:
+            return None
+        turns = [{"role": "user", "content": "question"}, {"role": "assistant", "content": ANSWER}]
+        try:
+            text = str(self.tokenizer.apply_chat_template(turns, tokenize=False))
+        except Exception:  # code of the model's authors, which may refuse these turns
+            return None
+        after = text.rpartition(ANSWER)[2].lstrip() if ANSWER in text else ""
+        return next(
+            (token for name, (token, _) in self.added().items() if name and after.startswith(name)), None
+        )
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self._rust.decode(list(ids), skip_special_tokens=True)

@@ -41,6 +41,7 @@ class SharedReader:
         self.reader, self.foreign, self.rows = reader, foreign, rows
         self.vocabulary, self.device = foreign.vocabulary, reader.device
         self.ids, self.own = (ids.to(self.device) for ids in foreign.ids)
+        self._read: list[int] = []  # what the draft has read
         self.ends = [0]  # the draft's rows after so many of the target's tokens
 
     @property
@@ -50,8 +51,9 @@ class SharedReader:
     def prefill(self, tokens: Sequence[int]) -> None:
         """Read a whole text, in the draft's own split; rewinding into it is not possible."""
         self.reader.rewind(0)
-        self.reader.prefill(self.foreign.read(tokens, self.rows // 2) if tokens else [])
-        self.ends = [0] + [self.reader.length] * len(tokens)
+        self._read = self.foreign.read(tokens, self.rows // 2) if tokens else []
+        self.reader.prefill(self._read)
+        self.ends = [0] + [len(self._read)] * len(tokens)
 
     def step(self, tokens: Tensor) -> Tensor:
         return widen(self.narrow_step(tokens), self.ids, self.vocabulary)
@@ -61,11 +63,20 @@ class SharedReader:
         unread: list[int] = []
         for token in tokens.tolist():
             unread += self.foreign.spelled(token)
-            self.ends.append(self.reader.length + len(unread))
+            self.ends.append(len(self._read) + len(unread))
+        if (
+            not unread
+        ):  # special tokens that the draft does not have: it goes on after the last one that it read
+            unread = self._read[-1:] or [self.foreign.begin]
+            self._read = self._read[:-1]
+            self.reader.rewind(len(self._read))
+            self.ends[-1] = len(self._read) + 1
+        self._read += unread
         return self.reader.step(torch.tensor(unread, device=self.device))[..., self.own]
 
     def rewind(self, length: int) -> None:
         del self.ends[length + 1 :]
+        del self._read[self.ends[-1] :]
         self.reader.rewind(self.ends[-1])
 
     def fits(self, tokens: Sequence[int], further: int) -> bool:

@@ -76,13 +76,21 @@ class TextDraft(Proposer):
             self.start(context)
         if length <= 0 or len(self.own) + length > self.rows:
             return Proposal(TokenTree())
-        chain, ended = self._written(context, length)
-        tokens = self.foreign.target.after(self.before, self.foreign.own.text(self.own[self.base :]))
-        if ended and self.foreign.target_eos is not None:
-            tokens.append(self.foreign.target_eos)
+        chain = self._written(context, length)
+        tokens = self._translated(self.own[self.base :])
         most = min(context.limit, context.room, longest(context.settings))
         note = stream(self.foreign, [int(token) for token in chain.tokens])
         return Proposal(TokenTree.chain(tokens[:most]), passes=chain.passes, note=note)
+
+    def _translated(self, written: list[int]) -> list[int]:
+        """What the draft wrote in the target's tokens: as the target splits that text, or one for one, where the draft
+        itself wrote it otherwise than its tokenizer splits it, and in tokens that both have."""
+        foreign, text = self.foreign, self.foreign.own.text(written)
+        theirs = [foreign.target.tokens.get(foreign.own.bytes[token]) for token in written]
+        known = [token for token in theirs if token is not None]
+        if len(known) == len(written) and foreign.own.after(self.before, text) != written:
+            return known
+        return foreign.target.after(self.before, text)
 
     def _catch_up(self, tokens: list[int]) -> None:
         """Keep of what the draft wrote its whole tokens that were committed, and add the rest of the new text."""
@@ -98,15 +106,17 @@ class TextDraft(Proposer):
         self.base, self.seen = len(self.own), len(tokens)
         self.draft.rewind(min(self.draft.length, kept, len(self.own) - 1))
 
-    def _written(self, context: Context, length: int) -> tuple[Chain, bool]:
-        """Let the draft write up to `length` tokens; also whether it ended the text."""
+    def _written(self, context: Context, length: int) -> Chain:
+        """Let the draft write up to `length` tokens, and none after the end of the text."""
         alone = replace(context, warp=Warp(), past=None, vocabulary=self.draft.vocabulary)
         unread = torch.tensor(self.own[self.draft.length :], device=self.draft.device)
         chain = Chain(self.draft, unread, alone)
         while len(chain.tokens) < length:
             chain.advance()
             token = int(chain.tokens[-1])
-            if token not in self.foreign.own.bytes:  # a special one, which writes nothing
-                return chain, token == self.foreign.eos
+            if token not in self.foreign.own.bytes:  # a special one that the target does not have
+                break
             self.own.append(token)
-        return chain, False
+            if token == self.foreign.eos:
+                break
+        return chain

@@ -205,7 +205,11 @@ def _end(trace: Trace) -> Iterator[str]:
         yield (
             f"The text ended by 'eos' with token {ids[-1]}, which also occurs earlier and did not end it there."
         )
-    found = [isinstance(stop, str) and stop in trace.output.text for stop in stops]
+    # special tokens write nothing, and count with their names
+    named = "".join(
+        text or trace.texts.get(str(token), "") for token, text in zip(ids, trace.output.texts, strict=False)
+    )
+    found = [isinstance(stop, str) and (stop in trace.output.text or stop in named) for stop in stops]
     if end == "stop" and found and not any(found):
         yield "The text ended by 'stop', and none of its stop strings is in it."
 

@@ -49,7 +49,7 @@ def self_check(reader: Reader, name: str) -> None:
         if not difference <= tolerance:
             raise ModelError(
                 f"'{name}' reads a token tree differently from its branches (logits differ by {difference:.2g}), so "
-                "its attention does not follow the mask it is given. Choose another architecture."
+                "guesses could not be checked in one pass. Choose another architecture."
             )
 
 

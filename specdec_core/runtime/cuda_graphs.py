@@ -26,6 +26,7 @@ from torch import Tensor
 from specdec_core.tree import TokenTree
 
 from .kv import KVLayer, KVMemory
+from .passing import cached
 from .reader import CausalReader
 
 if TYPE_CHECKING:
@@ -221,9 +222,9 @@ class StaticSet:
                 input_ids=fixed.ids,
                 attention_mask=fixed.mask,
                 position_ids=fixed.positions,
-                past_key_values=self.memory,
                 use_cache=True,
                 logits_to_keep=0,
+                **cached(self.model, self.memory),
             )
         finally:
             self.memory.rows = None

@@ -116,7 +116,7 @@ class KVLayer(CacheLayerMixin):
 
 
 class KVMemory(Cache):
-    """The cache of one sequence on one model, passed to the model's forward as `past_key_values`.
+    """The cache of one sequence on one model, passed to the model's forward; see `passing`.
 
     Args:
         layers: number of attention layers.

@@ -17,6 +17,7 @@ from . import PREFILL_CHUNK
 from .kv import KVMemory
 from .layers import decoder_layers, first_layers, hear
 from .llama import LlamaForward, suits
+from .passing import cached
 from .windows import Windows
 
 if TYPE_CHECKING:
@@ -116,6 +117,10 @@ class CausalReader:
         """A reader of the first `layers` layers, with the final norm and output matrix, in the same KV cache."""
         memory = self.memory.first(layers)
         return CausalReader(first_layers(self.model, layers), memory.capacity, memory, self.lean)
+
+    def begin(self, prompt: int) -> None:
+        """A text begins with a prompt of that many tokens, the last of which is read with the first round; see
+        `angles`."""
 
     @torch.inference_mode()
     def prefill(self, tokens: Sequence[int]) -> None:
@@ -246,9 +251,9 @@ class CausalReader:
             input_ids=ids,
             attention_mask=mask if self.windows is None else self.windows.by_kind(mask),
             position_ids=positions,
-            past_key_values=self.memory,
             use_cache=True,
             logits_to_keep=logits_to_keep,
+            **cached(self.model, self.memory),
         )
         logits: Tensor = output.logits
         return logits

@@ -7,9 +7,9 @@ and costs a second pass. A tree cannot be read at all: its branches would have t
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ from specdec_core.errors import ModelError
 from specdec_core.tree import TokenTree
 
 from . import PREFILL_CHUNK
+from .angles import Angles
+from .passing import cached
 from .reader import Listener
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ class RecurrentReader:
         self.model, self.device = model, model.device
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.cache = DynamicCache(config=model.config)
-        self._takes = _cache_name(model)
+        self.angles = Angles.of(model)
         self._read: list[int] = []  # the tokens in the states, those of the last pass included
         self._kept = 0
         self._copies: list[Copy] = []
@@ -86,6 +88,11 @@ class RecurrentReader:
     @property
     def length(self) -> int:
         return self._kept
+
+    def begin(self, prompt: int) -> None:
+        """As `CausalReader.begin`."""
+        if self.angles is not None:
+            self.angles.begin(prompt)
 
     @torch.inference_mode()
     def prefill(self, tokens: Sequence[int]) -> None:
@@ -164,12 +171,13 @@ class RecurrentReader:
 
             hook, last = self.model.get_output_embeddings().register_forward_pre_hook(catch), False
         try:
-            output = self.model(
-                input_ids=torch.tensor([list(tokens)], device=self.device),
-                use_cache=True,
-                logits_to_keep=1 if last else 0,
-                **{self._takes: self.cache},
-            )
+            with nullcontext() if self.angles is None else self.angles.applied():
+                output = self.model(
+                    input_ids=torch.tensor([list(tokens)], device=self.device),
+                    use_cache=True,
+                    logits_to_keep=1 if last else 0,
+                    **cached(self.model, self.cache),
+                )
         finally:
             if hook is not None:
                 hook.remove()
@@ -188,11 +196,6 @@ def _state(layer: Any) -> dict[str, Any]:
         else value
         for name, value in vars(layer).items()
     }
-
-
-def _cache_name(model: PreTrainedModel) -> str:
-    names = inspect.signature(model.forward).parameters
-    return "past_key_values" if "past_key_values" in names else "cache_params"
 
 
 def state_check(model: PreTrainedModel, name: str, small: bool = False) -> None:

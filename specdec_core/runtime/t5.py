@@ -20,6 +20,7 @@ from specdec_core.record.schema import ModelInfo
 from specdec_core.tree import TokenTree
 
 from .kv import KVMemory
+from .passing import cached
 from .reader import CausalReader, Reader
 
 if TYPE_CHECKING:
@@ -100,8 +101,8 @@ class EncoderDecoderReader(CausalReader):
             decoder_input_ids=ids,
             decoder_attention_mask=mask,
             encoder_outputs=self._encoded,
-            past_key_values=self._cache,
             use_cache=True,
+            **cached(self.model, self._cache),
         )
         logits: Tensor = output.logits
         return logits

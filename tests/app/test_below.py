@@ -113,6 +113,28 @@ def test_a_room_s_code_to_scan_leads_below_the_path(
     assert coded == [f"{HOST}{PATH}/r/{code}"]
 
 
+def test_a_path_with_a_hub_s_user_name(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a path that is taken and then compared with its letters written otherwise, or given out unescaped."""
+    from app.__main__ import app
+
+    given = "/user/ad%C3%A9@uni.example/a%20b"
+    path = policy.read({"SPECDEC_PATH": given, "SPECDEC_LIBRARY": ""}).path
+    below = replace(services.operator(), path=path)
+    monkeypatch.setattr(services, "operator", lambda: below)
+    client = TestClient(app, base_url=HOST, follow_redirects=False)
+    for written in (given, given.replace("@", "%40")):
+        assert client.get(f"{written}/").status_code == client.get(f"{written}/healthz").status_code == 200
+        assert client.get(f"{written}/lab?gamma=3").headers["location"] == "./?gamma=3"
+    assert client.get("/").headers["location"] == f"{given}/"
+    assert client.get("/compare").text == f"The app is at {given}/ on this server."
+    coded = []
+    make = room.segno.make
+    monkeypatch.setattr(room.segno, "make", lambda text, **more: coded.append(text) or make(text, **more))
+    code = room.codes.code()
+    assert client.get(f"{given}/r/{code}/qr.svg").status_code == 200
+    assert coded == [f"{HOST}{given}/r/{code}"]
+
+
 def test_buttons_lead_below_the_path() -> None:
     """Catches: a link to the root of the host. Pages are all one level below the app's root, so their links are
     relative."""
@@ -131,6 +153,10 @@ def test_buttons_lead_below_the_path() -> None:
         ("", ""), ("/", ""), ("specdec", "/specdec"), ("/specdec/", "/specdec"), ("a/b-c.d", "/a/b-c.d"),
         ("/r", None), ("a/r/b", None), ("a//b", None), ("..", None), ("a/../b", None), ("a b", None),
         ("/é", None), ("a?b", None), ("a#b", None), ("%2e", None), ("//evil.example\\", None),
+        ("/user/ada@uni.example/proxy/8501", "/user/ada@uni.example/proxy/8501"),
+        ("/user/ada%40uni.example", "/user/ada@uni.example"), ("/user/ada.l", "/user/ada.l"),
+        ("/user/ad%C3%A9+b=c", "/user/adé+b=c"), ("/a%20b", "/a b"), ("a%2Fb", None), ("a%3Fb", None),
+        ("%72", None), ("a/%2E%2E/b", None), ("a%00", None), ("a%FF", None), ("a%5Cb", None), ("a%2541", None),
     ],
 )  # fmt: skip
 def test_the_path_is_checked(given: str, path: str | None) -> None:

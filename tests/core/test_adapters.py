@@ -151,3 +151,22 @@ def test_what_is_no_prompt_or_no_model_is_one_sentence(pair: tuple[PreTrainedMod
     for given in ({"assistant_model": "x"}, {"model": "x"}, {"tokenizer": "x"}):
         with pytest.raises(sd.ModelError, match=r"transformers has loaded, got a value of type str\."):
             record(**{"model": pair[0], "prompt": "a", "tokenizer": tokenizer(), **given})  # type: ignore[arg-type]
+
+
+def test_stop_strings_are_recorded(pair: tuple[PreTrainedModel, PreTrainedModel]) -> None:
+    """Catches: a call that ends in a traceback because `generate` was not given the tokenizer, a length that is called
+    the end, and a refusal by transformers that is no sentence."""
+    target, draft = pair
+    options: dict[str, Any] = {"do_sample": False, "max_new_tokens": 24}
+    free = record(target, PROMPTS[0], tokenizer(), prompt_lookup_num_tokens=3, **options)
+    stop = tokenizer().convert_ids_to_tokens(free.token_ids[4])
+    for given in (stop, [stop]):
+        trace = record(
+            target, PROMPTS[0], tokenizer(), prompt_lookup_num_tokens=1, stop_strings=given, **options
+        )
+        assert trace.header.settings["stop"] == [stop]
+        assert trace.audit() == []
+    with pytest.raises(sd.SettingsError, match=r"^transformers refuses this call of generate: "):
+        record(target, PROMPTS[0], tokenizer(), assistant_model=draft, stop_strings=[stop], **options)
+    with pytest.raises(sd.SettingsError, match="64 characters"):
+        record(target, PROMPTS[0], tokenizer(), prompt_lookup_num_tokens=1, stop_strings="x" * 65, **options)

@@ -76,7 +76,7 @@ def test_the_window_counts_the_templates_tokens(models: Models) -> None:
     room = 256 - len(models.codec.encode("the cat"))
     settings = PLAIN.but(max_new_tokens=room)
     assert sd.stream(models, "the cat", settings) is not None
-    with pytest.raises(sd.PromptError, match="read at most 256"):
+    with pytest.raises(sd.PromptError, match="reads at most 256"):
         sd.stream(models, sd.Chat("the cat"), settings)
 
 

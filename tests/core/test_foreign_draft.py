@@ -178,10 +178,8 @@ def test_q_is_the_drafts_restricted_to_the_shared_tokens() -> None:
     _, draft = shared_only()
     reader = SharedReader(draft.model.reader(100), draft, 100)
     reader.prefill([0, 2])  # 'ac' is 'a', 'c' to the draft
-    logits = reader.step(
-        torch.tensor([1, 0])
-    )  # 'b' is nothing it has: read as the token it starts from; then 'a'
-    own = draft.model.next_probs((2, 0, 1, 2))  # type: ignore[attr-defined]
+    logits = reader.step(torch.tensor([1, 0]))  # 'b' is nothing it has, and is left out; then 'a'
+    own = draft.model.next_probs((2, 0, 2))  # type: ignore[attr-defined]
     wanted = torch.tensor([own[2], 0.0, own[0]]) / (own[2] + own[0])
     assert torch.allclose(logits.softmax(-1), wanted, atol=1e-6)
 

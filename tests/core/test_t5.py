@@ -239,7 +239,7 @@ def test_what_does_not_fit_is_one_sentence() -> None:
     models = sd.Models(Letters(VOCABULARY), EncoderDecoder("tiny", target))
     settings = sd.Settings(proposer="prompt-lookup", max_new_tokens=19)
     assert len(sd.decode(models, [5] * 20, settings).token_ids) == 19
-    for prompt, length, words_of_it in (([5] * 21, 5, "has 21 tokens"), ([5], 20, "write at most 19")):
+    for prompt, length, words_of_it in (([5] * 21, 5, "has 21 tokens"), ([5], 20, "writes at most 19")):
         with pytest.raises(sd.PromptError, match=words_of_it) as caught:
             sd.decode(models, prompt, settings.but(max_new_tokens=length))
         assert str(caught.value).count("\n") == 0 and str(caught.value).endswith(".")

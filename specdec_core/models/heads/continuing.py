@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from specdec_core.models.draft_vocabulary import Guessing
+from specdec_core.runtime.passing import cached
 
 if TYPE_CHECKING:
     from transformers import LlamaConfig
@@ -118,11 +119,11 @@ class Continuing(Guessing):
         attention = {
             "attention_mask": mask,
             "position_ids": positions,
-            "past_key_values": memory,
             "use_cache": memory is not None,
             "position_embeddings": self.rotary(onto, positions),
         }
         layer, *further = self.passes()[step]
+        attention |= cached(layer.self_attn, memory)
         found = self.first(layer, rows, onto, **attention)
         for layer in further:
             found = layer(found, **attention)
