@@ -79,7 +79,9 @@ def of_query(content: Any) -> list[Sample] | None:
     """
     data = content.get("data", content) if isinstance(content, dict) else None
     rows = data.get("result") if isinstance(data, dict) else None
-    if not isinstance(rows, list) or not rows or data.get("resultType", "vector") not in ("vector", "matrix"):
+    if not isinstance(data, dict) or not isinstance(rows, list) or not rows:
+        return None
+    if data.get("resultType", "vector") not in ("vector", "matrix"):
         return None
     found = []
     for row in rows:
@@ -225,7 +227,11 @@ def _of_line(line: str) -> Sample | None:
 
 
 def _named(name: str, labels: Mapping[str, str], value: float) -> Sample | None:
-    """A sample about guesses; None for any other."""
+    """A sample about guesses; None for any other.
+
+    Raises:
+        TraceError: one sentence, if a counter is no whole number.
+    """
     if not (found := NAME.fullmatch(name)):
         return None
     engine, short = found[1], found[2].removesuffix("_total")
@@ -233,12 +239,12 @@ def _named(name: str, labels: Mapping[str, str], value: float) -> Sample | None:
         return Sample(engine, "created", labels, value)
     if engine == "sglang" and short in GAUGES:
         return Sample(engine, GAUGES[short], labels, value)
-    return Sample(engine, COUNTERS[short], labels, value) if short in COUNTERS else None
+    return Sample(engine, COUNTERS[short], labels, number(value, short)) if short in COUNTERS else None
 
 
 def _span(sample: Sample) -> tuple[int, int]:
     """The least and the most that a printed number may mean: llama.cpp prints six digits."""
-    value = number(sample.value, sample.name)
+    value = int(sample.value)
     if sample.engine != "llamacpp" or value < 10**DIGITS:
         return value, value
     step = 10 ** (floor(log10(value)) + 1 - DIGITS)

@@ -87,10 +87,10 @@ def _histogram(said: Event) -> list[int]:
 
 def _of_lengths(said: Event) -> tuple[list[int], list[int]]:
     """Each round's accepted guesses and guesses, in no order, from histograms by the draft's length."""
-    by_length = said.get("acceptance_histogram_by_draft_length")
+    by_length = inside(said, "acceptance_histogram_by_draft_length")
     kept: list[int] = []
     guessed: list[int] = []
-    for length in by_length if isinstance(by_length, dict) else ():
+    for length in by_length:
         rows = numbers(by_length, length)
         if not str(length).isdigit() or len(rows) > int(length) + 1 or sum(rows) > 10**6:
             raise TraceError(
@@ -134,8 +134,8 @@ def _of_sglang(answer: Event) -> list[Event]:
     """The same counts are in one place of `/generate` and in another of the OpenAI paths, there of each choice."""
     details = inside(answer, "sglext").get("spec_tokens_details")
     places = [inside(answer, "meta_info"), *(inside(one, "meta_info") for one in choices(answer))]
-    places += details if isinstance(details, list) else [details]
-    return [one for one in places if isinstance(one, dict) and "spec_verify_ct" in one]
+    listed = details if isinstance(details, list) else [details]
+    return [one for one in [*places, *listed] if isinstance(one, dict) and "spec_verify_ct" in one]
 
 
 def _sglang(events: Sequence[Event]) -> Acceptance:

@@ -7,7 +7,7 @@ last round: the number of tokens alone cannot tell the two apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from specdec_core.errors import SettingsError, TraceError, many
 from specdec_core.record.schema import FORMAT, UNTOLD, VERSION
@@ -102,7 +102,7 @@ def rule_of(temperature: float, rule: str | None) -> str:
     return rule or "exact-match"
 
 
-def _ids(values: Any) -> bool:
+def _ids(values: Any) -> TypeGuard[list[int]]:
     return isinstance(values, list) and bool(values) and all(type(one) is int and one >= 0 for one in values)
 
 
