@@ -6,12 +6,14 @@ form that it fits.
 
 from __future__ import annotations
 
+from typing import Any
+
 from specdec_core.errors import TraceError, not_json
 from specdec_core.record.schema import FORMAT as TRACE
 
 from . import answers, logs, metrics
 from .acceptance import Acceptance
-from .form import Event, Form
+from .form import Form
 from .streams import joined
 from .unwrapping import Content, text_of, unwrap
 
@@ -26,8 +28,8 @@ def read(data: bytes) -> Acceptance | None:
         TraceError: one sentence, if it has no counts, or they contradict each other, or are of several forms.
     """
     text = text_of(data)
-    content = unwrap(text, answers.known)
-    if any(_is_trace(one) for one in content.others) or (
+    content = unwrap(text, _known)
+    if any(_is_trace(one) for one, _ in content.objects) or (
         content.broken is not None and f'"{TRACE}"' in text[:1_000]
     ):
         return None
@@ -55,14 +57,21 @@ def read(data: bytes) -> Acceptance | None:
     return found[0]
 
 
-def _is_trace(value: Event) -> bool:
+def _known(value: Any) -> bool:
+    return _is_trace(value) or answers.known(value)
+
+
+def _is_trace(value: Any) -> bool:
+    """Whether this is, or is meant to be, a file of ours."""
+    if not isinstance(value, dict):
+        return False
     return str(value.get("format", "")).startswith("specdec-") or value.keys() >= PARTS_OF_A_TRACE
 
 
 def _unknown(content: Content, text: str) -> str:
     """Why nothing was found, with the known forms."""
-    error = content.cut or content.broken
-    if error is not None and not content.others:
+    error = content.cut or (None if content.others else content.broken)
+    if error is not None:
         return f"The file {not_json(error, text.encode())}."
     if text.strip() in ("[]", "{}"):
         return "The file holds an empty list or object; a trace, or what a program reported, is expected."

@@ -58,6 +58,23 @@ class Content:
     streams: int = 0
 
 
+@dataclass(slots=True)
+class Entry:
+    """What one entry of an object holds."""
+
+    objects: list[tuple[Any, int | None]] = field(default_factory=list)
+    logs: list[tuple[str, str]] = field(default_factory=list)
+
+    def in_other(self, other: Entry, earlier: bool) -> bool:
+        """Whether another entry has all of this; of two that are equal, the `earlier` one."""
+        if self.objects or not self.logs:
+            return earlier and bool(self.objects) and (self.objects, self.logs) == (other.objects, other.logs)
+        mine, theirs = ([line.strip() for _, line in one.logs] for one in (self, other))
+        if mine == theirs:
+            return earlier
+        return all(any(line in longer for longer in theirs) for line in mine)
+
+
 def text_of(data: bytes) -> str:
     """A file's text, without compression, byte-order mark and a terminal's colours.
 
@@ -132,7 +149,7 @@ def _values(text: str, found: Content) -> Iterator[tuple[Any, int | None]]:
                     value, at = whole
                     yield value, None
                     continue
-                if event or line[:2] in ('{"', "[{"):
+                if event or line[:2] in ("{", "[", '{"', "[{"):
                     found.cut = found.cut or error
         if line:
             found.lines.append(line)
@@ -167,20 +184,42 @@ def _walk(
     if isinstance(value, str):
         _read(value, known, found, depth + 1)
         return
-    before = len(found.objects), len(found.lines), len(logs)
+    before = len(found.objects), len(logs)
     if isinstance(value, list):
         for one in value:
             if isinstance(one, list) and len(one) == 2 and isinstance(one[1], str):
                 logs.append(("", one[1]))  # a time and a line, as Loki has them
             elif isinstance(one, dict | list):
                 _walk(one, stream, known, found, depth + 1, logs)
-    else:
-        for name, one in value.items():
-            if name in ASKED:
-                continue
-            if isinstance(one, dict | list):
-                _walk(one, stream, known, found, depth + 1, logs)
-            elif isinstance(one, str) and name in TEXTS and one:
-                logs.append((name, one))
-    if before == (len(found.objects), len(found.lines), len(logs)) and isinstance(value, dict):
+        return
+    entries: list[Entry] = []
+    begun = len(found.objects)
+    for name, one in value.items():
+        inner = _as_json(one) if isinstance(one, str) and name in TEXTS else one
+        if name in ASKED or not inner:
+            continue
+        entry = Entry()
+        if isinstance(inner, dict | list):
+            _walk(inner, stream, known, found, depth + 1, entry.logs)
+        elif isinstance(inner, str) and name in TEXTS:
+            entry.logs.append((name, inner))
+        entry.objects = found.objects[begun:]
+        del found.objects[begun:]
+        entries.append(entry)
+    # A record may have its message twice, as text and in parts: what another entry has too is left out.
+    for at, entry in enumerate(entries):
+        if not any(entry.in_other(other, at > place) for place, other in enumerate(entries) if place != at):
+            found.objects += entry.objects
+            logs += entry.logs
+    if before == (len(found.objects), len(logs)):
         found.others.append(value)
+
+
+def _as_json(text: str) -> Any:
+    """The object or list in a text, or the text."""
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return from_json(text)
+        except ValueError:
+            pass
+    return text

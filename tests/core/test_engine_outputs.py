@@ -118,7 +118,7 @@ def test_an_answer_without_counts_among_others_is_said(tmp_path: Path) -> None:
 
 
 def test_a_timeline_is_drawn_only_where_the_counts_force_it(tmp_path: Path) -> None:
-    """Catches: passes without guesses drawn as rounds, in a real answer whose rounds were others, and in a small one."""
+    """Catches: passes without guesses drawn as rounds, in a real answer whose rounds are known and in a small one."""
     real = json.loads(data("vllm-0.32.0-ngram-answer-with-plain-rounds.json"))
     for proposer in ("prompt-lookup", "suffix", "ngram"):
         with pytest.raises(sd.TraceError, match="may guess nothing"):
@@ -128,14 +128,14 @@ def test_a_timeline_is_drawn_only_where_the_counts_force_it(tmp_path: Path) -> N
         answers.trace(stream, proposer="prompt-lookup", temperature=0, rule="exact-match")
     (eagle,) = answers.parse(data("vllm-0.32.0-chat-eagle3-detailed.json"))
     made = answers.trace(eagle, proposer="eagle3", temperature=0, rule="exact-match")
-    assert [len(row["committed"]["token"]) for row in made["rounds"]][0] == 1
+    assert made["rounds"][0]["committed"]["token"] == eagle["choices"][0]["token_ids"][:1]
     assert sum(len(row["committed"]["token"]) for row in made["rounds"]) == 48 and len(made["rounds"]) == 10
     small = {
         "model": "invented", "prompt_token_ids": [1, 2, 1],
         "choices": [{"finish_reason": "length", "token_ids": [5, 9, 1, 2]}],
         "metrics": {"speculative_decoding": {
-            "acceptance_histogram": [0, 0, 1], "num_spec_steps": 1, "num_spec_tokens": 2, "num_accepted_draft_tokens": 2,
-            "num_draft_tokens": 2, "per_step_accepted": [2], "per_step_drafted": [2]}},
+            "acceptance_histogram": [0, 0, 1], "num_spec_steps": 1, "num_spec_tokens": 2,
+            "num_accepted_draft_tokens": 2, "num_draft_tokens": 2, "per_step_accepted": [2], "per_step_drafted": [2]}},
     }  # fmt: skip
     said = small["metrics"]["speculative_decoding"]  # type: ignore[index]
     for tokens, per_step, proposer, drawn in (

@@ -115,7 +115,7 @@ def test_counters_of_a_log_and_of_metrics_are_read_as_far_as_they_are_certain() 
         (VLLM_LINE.format("3.42", 676, 837, "0.921")[:190], "lack their counts"),
         (METRICS.format("vllm", 9, 20, 0, 0, 0) + METRICS.format("llamacpp", 9, 20, 0, 0, 0), "of vLLM and llama.cpp"),
         (VLLM_LINE.format("3.42", 676, 837, "0.921, 0.828, 0.674") + LLAMA_LINE, "counts of vLLM and llama.cpp"),
-        (METRICS.format("vllm", -90, 200, 120, 80, 40), "'num_drafts' is negative, -90"),
+        (METRICS.format("vllm", -90, 200, 120, 80, 40), "'spec_decode_num_drafts' is negative, -90"),
         (VLLM_LINE.format("3.42", -676, 837, "0.921, 0.828, 0.674"), "'accepted guesses' is negative, -676"),
         (LLAMA_LINE.replace("  167", " -167"), "'accepted guesses' is negative, -167"),
         (SGLANG_LINE.format("-2.40", "0.84"), "'accept length' is negative, -2.4"),
