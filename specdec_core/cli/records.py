@@ -39,8 +39,8 @@ def import_(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="A trace, or a list with one a lane, as docs/trace.md describes; or an answer, a log or the metrics "
-            "of vLLM, SGLang or llama.cpp."
+            help="A trace, or a list with one a lane; or what another program reported: an answer, a stream, a log, "
+            "/metrics, a benchmark. docs/trace.md lists the forms."
         ),
     ] = None,
     output: Annotated[
