@@ -9,9 +9,9 @@ from specdec_core.errors import TraceError
 
 from . import logs_llama_cpp, metrics
 from .acceptance import Acceptance, Stated, counted, number, of_shares, together
+from .differences import later
 from .form import Form
 from .loglines import lines_of, mean_of, rates_of, summed
-from .metrics import later
 from .unwrapping import COLOURS
 
 __all__ = ["FORMS", "later", "read"]
