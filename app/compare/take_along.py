@@ -30,6 +30,14 @@ from . import repeats
 from .table import frame, table, to_json
 from .timing import speeds
 
+# What was run of the other programs, outside of the tests.
+NOT_RUN = "From its documentation of 2026; not run here."
+RUN = {
+    "vLLM": "Draft models, n-grams, EAGLE-3 and suffixes were run with vLLM 0.32.0 on a CPU; the rest is from its "
+    "documentation.",
+    servers.LLAMA_CPP: "Draft models and n-grams were run with its server of August and November 2026 on a CPU.",
+}
+
 
 def show(
     run: Run, traces: Sequence[Trace], numbers: Sequence[int], ledgers: Sequence[list[Line] | None]
@@ -99,12 +107,10 @@ def _elsewhere(header: Header, lane: Settings, models: Family | None) -> None:
         (servers.LLAMA_CPP, "bash", servers.llama_cpp_code(lane, target, draft, chat)),
         (servers.LM_STUDIO, "python", servers.lm_studio_code(lane, target, draft, chat, header.prompt)),
     )
-    for tab, (_, language, code) in zip(st.tabs([name for name, _, _ in programs]), programs, strict=True):
+    for tab, (name, language, code) in zip(st.tabs([name for name, _, _ in programs]), programs, strict=True):
         with tab:
             st.code(code, language=language, wrap_lines=True)
-            st.caption(
-                checked(lane) if code is transformers else "From its documentation of 2026; not run here."
-            )
+            st.caption(checked(lane) if code is transformers else RUN.get(name, NOT_RUN))
 
 
 def checked(lane: Settings) -> str:

@@ -1,180 +1,161 @@
-"""Counters that vLLM, SGLang and llama.cpp print: in their logs, and on the page `/metrics` that Prometheus reads.
-
-Written after what their documentation and their users' logs show; none was run here.
-"""
+"""Counters that engines and command-line tools print as text: in logs, in a block at the end, on pages of metrics."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from specdec_core.errors import TraceError
 
-from .acceptance import Acceptance, Stated, counted, number, of_rates
+from . import logs_llama_cpp, metrics
+from .acceptance import Acceptance, Stated, counted, number, of_shares, together
+from .differences import later
+from .form import Form
+from .loglines import lines_of, mean_of, rates_of, summed
+from .unwrapping import COLOURS
 
-SINCE_START = "/metrics, everything since the server started"
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+__all__ = ["FORMS", "later", "read"]
+
 NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
-COUNTER = re.compile(
-    r"^(vllm|llamacpp):spec_decode_(num_drafts|num_draft_tokens|num_accepted_tokens(?:_per_pos)?)_total"
-    rf"(\{{[^}}]*\}})?\s+{NUMBER}(?:\s+[0-9]+)?\s*$"
-)
-POSITION = re.compile(r'\bpos(?:ition)?="([0-9]{1,4})"')
-GAUGE = re.compile(rf"^sglang:(spec_accept_length|spec_accept_rate)(?:\{{[^}}]*\}})?\s+{NUMBER}")
 VLLM = re.compile(r"SpecDecoding metrics: (.*)")
-LLAMA_CPP = re.compile(
-    r"draft acceptance(?: rate)? = +-?[0-9.]+ \( *(-?[0-9]+) accepted / +(-?[0-9]+) generated\)(.*)"
+FIRST_VLLM = re.compile(
+    r"Speculative metrics: .*Number of speculative tokens: (-?\d+), Number of accepted tokens: (-?\d+), "
+    r"Number of draft tokens: (-?\d+), Number of emitted tokens: (-?\d+)"
 )
-SGLANG = re.compile(rf"Decode batch.*?accept len: {NUMBER}(?:.*?accept rate: {NUMBER})?")
-NAMES = {"vllm": "vLLM", "llamacpp": "llama.cpp"}
-LENGTH, RATE = "accept length", "accept rate"  # SGLang's own names
+SGLANG = re.compile(rf"Decode batch.*?\baccept len: {NUMBER}(.*)")
+SGLANG_MORE = {
+    "accept rate": rf"\baccept rate: {NUMBER}",
+    "cap length": rf"\bcap len: {NUMBER}",
+    "block accept length": rf"\bblock accept len: {NUMBER}",
+}
+BLOCK = re.compile(r"\b(n_draft|n_predict|n_drafted|n_accept)\s*=\s*(-?\d+)\s*$")
+BENCH = re.compile(rf"^\s*(Drafts|Draft tokens|Accepted tokens|Position (\d+))(?: \(%\))?:\s+{NUMBER}\s*$")
 
 
 def read(text: str) -> Acceptance | None:
     """The counters in a log or on a page of metrics; None if there are none.
 
     Raises:
-        TraceError: one sentence, if they contradict each other, or are of several engines.
+        TraceError: one sentence, if they contradict each other, or are of several engines or forms.
     """
-    lines = COLOURS.sub("", text).splitlines()
-    readers = (_metrics, _gauges, _vllm, _llama_cpp, _sglang)
-    found = [counts for read_some in readers if (counts := read_some(lines)) is not None]
-    _check_one([counts.engine for counts in found])
-    return found[0] if found else None
+    return of_lines(COLOURS.sub("", text).splitlines())
 
 
-def _check_one(engines: Sequence[str]) -> None:
-    """Refuse counts of several engines, which cannot be told apart in a sum."""
-    names = list(dict.fromkeys(engines))
+def of_lines(lines: list[str]) -> Acceptance | None:
+    """As `read`, of lines without colours."""
+    found = [
+        (form, counts)
+        for form in FORMS
+        if form.read_lines is not None and (counts := form.read_lines(lines)) is not None
+    ]
+    names = list(dict.fromkeys(counts.engine for _, counts in found))
     if len(names) > 1:
         raise TraceError(f"The file has counts of {' and '.join(names)}; import each engine's alone.")
-
-
-def later(now: Acceptance, before: Acceptance) -> Acceptance:
-    """What was counted between two looks at the same counters.
-
-    Raises:
-        TraceError: one sentence, if they are not the same counters, or were set back between.
-    """
-    if SINCE_START not in now.source or (now.engine, now.source) != (before.engine, before.source):
-        raise TraceError("Only two pages of /metrics of the same engine have a difference.")
-    length = max(len(now.at), len(before.at))
-    pairs = [
-        (now.rounds, before.rounds), (now.drafted, before.drafted), (now.accepted, before.accepted),
-        *zip(*(each.at + (0,) * (length - len(each.at)) for each in (now, before)), strict=True),
-    ]  # fmt: skip
-    found = [None if one is None or other is None else one - other for one, other in pairs]
-    if any(count is not None and count < 0 for count in found):
+    if len(found) > 1:
         raise TraceError(
-            "The counters are lower than before: the server was started again between, or the files are swapped."
+            f"The file has the same engine's counts in several forms ({', '.join(form.name for form, _ in found)}); "
+            "import each alone."
         )
-    rounds, drafted, accepted, *at = found
-    return counted(
-        now.engine, "/metrics, the difference between two snapshots", rounds=rounds, drafted=drafted, accepted=accepted,
-        at=[count or 0 for count in at], remarks=now.remarks,
-    )  # fmt: skip
+    return found[0][1] if found else None
 
 
 def _metrics(lines: list[str]) -> Acceptance | None:
-    """The counters of vLLM and llama.cpp, which have the same names; summed over engines."""
-    engine, sums, at, models = "", dict[str, int](), dict[int, int](), set[str]()
-    for line in lines:
-        if not (found := COUNTER.match(line)):
-            continue
-        _check_one([engine or NAMES[found[1]], NAMES[found[1]]])
-        engine, labels, count = NAMES[found[1]], found[3] or "", number(float(found[4]), found[2])
-        models.update(re.findall(r'model_name="([^"]*)"', labels))
-        if found[2] == "num_accepted_tokens_per_pos":
-            if place := POSITION.search(labels):
-                at[int(place[1])] = at.get(int(place[1]), 0) + count
-        else:
-            sums[found[2]] = sums.get(found[2], 0) + count
-    if not sums and not at:
-        return None
-    if sorted(at) != list(range(len(at))):
-        raise TraceError(
-            "A position between others is missing among the accepted guesses; the file may be cut off."
-        )
-    remarks = [f"Summed over {len(models)} models."] if len(models) > 1 else []
-    return counted(
-        engine, SINCE_START, rounds=sums.get("num_drafts"), drafted=sums.get("num_draft_tokens"),
-        accepted=sums.get("num_accepted_tokens"), at=[at[place] for place in range(len(at))], remarks=remarks,
-    )  # fmt: skip
-
-
-def _gauges(lines: list[str]) -> Acceptance | None:
-    """SGLang's two gauges; processes that share the work report the same value."""
-    found = [gauge for line in lines if (gauge := GAUGE.match(line))]
-    if not found:
-        return None
-    names = {"spec_accept_length": LENGTH, "spec_accept_rate": RATE}
-    stated = [
-        Stated(names[name], tuple(dict.fromkeys(_ratio(one[2], name) for one in found if one[1] == name)))
-        for name in names
-    ]
-    return Acceptance(
-        "SGLang", "/metrics, the last interval", stated=tuple(one for one in stated if one.values)
-    )
+    return metrics.read(metrics.of_lines(lines))
 
 
 def _vllm(lines: list[str]) -> Acceptance | None:
     said = [found[1] for line in lines if (found := VLLM.search(line))]
-    pattern = r"Accepted: (-?[0-9]+) tokens.*Drafted: (-?[0-9]+) tokens"
-    whole = [pair for line in said if (pair := _pair(line, pattern))]
+    pattern = re.compile(r"Accepted: (-?[0-9]+) tokens.*Drafted: (-?[0-9]+) tokens")
+    whole = [(int(pair[1]), int(pair[2])) for line in said if (pair := pattern.search(line))]
+    if len(whole) < len(said):
+        raise TraceError(
+            f"{len(said) - len(whole)} of {len(said)} lines of vLLM about guesses lack their counts; "
+            "the file may be cut off."
+        )
     details = [
-        (_last(line, "Mean acceptance length: "), _rates(line, "Per-position acceptance rate: "))
+        (mean_of(line, r"Mean acceptance length: "), rates_of(line, r"Per-position acceptance rate: "))
         for line in said
     ]
-    return _summed("vLLM", whole, details, len(said))
+    return summed("vLLM", whole, details)
 
 
-def _llama_cpp(lines: list[str]) -> Acceptance | None:
-    said = [found for line in lines if (found := LLAMA_CPP.search(line))]
-    details = [
-        (_last(one[3], "mean acceptance length = "), _rates(one[3], "acceptance rate per position = ("))
-        for one in said
+def _first_vllm(lines: list[str]) -> Acceptance | None:
+    """Counters since the server started, in each line; it starts again where they fall."""
+    rows = [
+        [number(int(count), "a count of vLLM's line") for count in found.groups()]
+        for line in lines
+        if (found := FIRST_VLLM.search(line))
     ]
-    return _summed("llama.cpp", [(int(one[1]), int(one[2])) for one in said], details, len(said))
+    if not rows:
+        return None
+    lasts = [row for row, after in zip_longest(rows, rows[1:]) if after is None or after[2] < row[2]]
+    accepted, drafted, emitted = (sum(row[place] for row in lasts) for place in (1, 2, 3))
+    sizes = {row[0] for row in lasts}
+    rounds = drafted // min(sizes) if len(sizes) == 1 and min(sizes) and drafted % min(sizes) == 0 else None
+    told = f" in {rounds:,} rounds with guesses" if rounds is not None else ""
+    return counted(
+        "vLLM", lines_of(len(rows)), rounds=None, drafted=drafted, accepted=accepted,
+        remarks=[f"{metrics.SAYS_LESS}{emitted:,} tokens were written{told}."],
+    )  # fmt: skip
 
 
 def _sglang(lines: list[str]) -> Acceptance | None:
     said = [found for line in lines if (found := SGLANG.search(line))]
     if not said:
         return None
-    rates = tuple(_ratio(one[2], RATE) for one in said if one[2])
-    stated = [Stated(LENGTH, tuple(_ratio(one[1], LENGTH) for one in said)), Stated(RATE, rates)]
-    return Acceptance("SGLang", _lines(len(said)), stated=tuple(one for one in stated if one.values))
+    stated = [Stated("accept length", tuple(_ratio(one[1], "accept length") for one in said))]
+    for name, pattern in SGLANG_MORE.items():
+        values = [_ratio(found[1], name) for one in said if (found := re.search(pattern, one[2]))]
+        stated.append(Stated(name, tuple(values)))
+    return Acceptance("SGLang", lines_of(len(said)), stated=tuple(one for one in stated if one.values))
 
 
-def _summed(
-    engine: str,
-    pairs: list[tuple[int, int]],
-    details: list[tuple[float | None, list[float]]],
-    lines: int,
-) -> Acceptance | None:
-    """The lines of a log as one; rounds and positions only if every line's are certain."""
-    if not lines:
-        return None
-    if len(pairs) < lines:
-        raise TraceError(
-            f"{lines - len(pairs)} of {lines} lines of {engine} about guesses lack their counts; "
-            "the file may be cut off."
+def _block(lines: list[str]) -> Acceptance | None:
+    """What llama-speculative and llama-speculative-simple print at the end."""
+    blocks, block = list[dict[str, int]](), dict[str, int]()
+    for line in lines:
+        if found := BLOCK.search(line):
+            block[found[1]] = int(found[2])
+        if "n_accept" in block and "n_drafted" in block:
+            blocks.append(block)
+            block = {}
+    each = [
+        counted(
+            "llama.cpp", "the end of llama-speculative", rounds=None, drafted=number(one["n_drafted"], "n_drafted"),
+            accepted=number(one["n_accept"], "n_accept"), tokens=one.get("n_predict"),
         )
-    for accepted, drafted in pairs:
-        number(accepted, "accepted guesses")
-        number(drafted, "guesses")
-    remarks, rounds, at = [], 0, list[int]()
-    for (accepted, drafted), (mean, rates) in zip(pairs, details, strict=True):
-        one = of_rates(accepted, drafted, mean, rates) if mean is not None else None
-        if one is None:
-            remarks = ["Rounds and positions are unknown: not every line determines them."]
-            break
-        rounds += one[0]
-        at = [sum(both) for both in _padded(at, one[1])]
-    return counted(
-        engine, _lines(lines), rounds=None if remarks else rounds, drafted=sum(pair[1] for pair in pairs),
-        accepted=sum(pair[0] for pair in pairs), at=[] if remarks else at, remarks=remarks,
-    )  # fmt: skip
+        for one in blocks
+    ]  # fmt: skip
+    return together(each, f"the ends of {len(each)} runs of llama-speculative") if each else None
+
+
+def _bench(lines: list[str]) -> Acceptance | None:
+    """The block about guesses that vLLM's `bench serve` prints."""
+    blocks = list[dict[str, str]]()
+    for line in lines:
+        if found := BENCH.match(line):
+            if found[1] == "Drafts":
+                blocks.append({})
+            if blocks:
+                blocks[-1][found[1]] = found[3]
+    each = []
+    for block in blocks:
+        if not {"Drafts", "Draft tokens", "Accepted tokens"} <= block.keys():
+            raise TraceError(
+                "The block of vLLM's bench serve lacks some of its counts; the file may be cut off."
+            )
+        rounds, drafted, accepted = (
+            number(float(block[name]), name) for name in ("Drafts", "Draft tokens", "Accepted tokens")
+        )
+        rates = [float(value) / 100 for name, value in block.items() if name.startswith("Position")]
+        at = of_shares(rates, rounds, 0.00005) if rounds < 10_000 else None
+        each.append(
+            counted(
+                "vLLM", "the end of bench serve", rounds=rounds, drafted=drafted, accepted=accepted,
+                at=at if at and sum(at) == accepted else [],
+            )
+        )  # fmt: skip
+    return together(each, f"the ends of {len(each)} runs of bench serve") if each else None
 
 
 def _ratio(text: str, name: str) -> float:
@@ -184,25 +165,35 @@ def _ratio(text: str, name: str) -> float:
     return value
 
 
-def _padded(one: list[int], other: list[int]) -> Iterator[tuple[int, int]]:
-    length = max(len(one), len(other))
-    return zip(one + [0] * (length - len(one)), other + [0] * (length - len(other)), strict=True)
-
-
-def _pair(line: str, pattern: str) -> tuple[int, int] | None:
-    found = re.search(pattern, line)
-    return (int(found[1]), int(found[2])) if found else None
-
-
-def _last(line: str, before: str) -> float | None:
-    found = re.search(re.escape(before) + r" *([0-9]+\.[0-9]+)", line)
-    return float(found[1]) if found else None
-
-
-def _rates(line: str, before: str) -> list[float]:
-    found = re.search(re.escape(before) + r"((?:[0-9]\.[0-9]{3}(?:, )?)+)", line)
-    return [float(rate) for rate in found[1].rstrip(", ").split(", ")] if found else []
-
-
-def _lines(count: int) -> str:
-    return f"its log, {count:,} line{'s' if count != 1 else ''}"
+FORMS = (
+    Form(
+        "/metrics of vLLM, llama.cpp or SGLang", "**vLLM 0.32.0, llama.cpp 0.10434**; SGLang 0.5.23, by source", "yes",
+        "yes; not SGLang's", "yes; not SGLang's", "yes; not SGLang's", "no",
+        "llama.cpp's numbers from a million on, of which it prints six digits", read_lines=_metrics,
+    ),
+    Form(
+        "vLLM's log", "**0.32.0**", "where the rounded ratios allow one answer", "yes", "yes", "as the rounds", "no",
+        "the interval that was not printed yet", read_lines=_vllm,
+    ),
+    Form(
+        "vLLM 0.6's log (Speculative metrics)", "0.5 to 0.8, by source", "no", "yes",
+        "with those judged behind a rejection", "no", "no", "", read_lines=_first_vllm,
+    ),
+    Form(
+        "llama.cpp's log", "**b11434, 0.10434**; 2026-01 to 2026-09, by source",
+        "where the rounded ratios allow one answer", "yes", "yes", "at -lv 4, or in its statistics", "no",
+        "requests without guesses", read_lines=logs_llama_cpp.read_lines,
+    ),
+    Form(
+        "llama-speculative's block", "2023 to 2026, by source", "no", "yes", "yes", "no", "no", "rounds",
+        read_lines=_block,
+    ),
+    Form(
+        "SGLang's log", "0.4 to 0.5.23, by source", "no", "no", "no", "no", "no", "all but ratios",
+        read_lines=_sglang,
+    ),
+    Form(
+        "vLLM's bench serve, as printed", "0.32, by source", "yes", "yes", "yes",
+        "up to 9,999 rounds", "no", "single requests", read_lines=_bench,
+    ),
+)  # fmt: skip

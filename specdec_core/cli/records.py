@@ -10,14 +10,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from specdec_core.adapters import answers, logs
+from specdec_core.adapters import answers, forms, logs
 from specdec_core.adapters.acceptance import Acceptance
 from specdec_core.adapters.asked import asked
 from specdec_core.errors import SettingsError, SpecdecError, TraceError, many, meant
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record import foreign
 from specdec_core.record.read import race_json
-from specdec_core.record.schema import FORMAT, MAX_JSON_BYTES
+from specdec_core.record.schema import MAX_JSON_BYTES
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
 
@@ -39,8 +39,8 @@ def import_(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="A trace, or a list with one a lane, as docs/trace.md describes; or an answer, a log or the metrics "
-            "of vLLM, SGLang or llama.cpp."
+            help="A trace, or a list with one a lane; or what another program reported: an answer, a stream, a log, "
+            "/metrics, a benchmark. docs/trace.md lists the forms."
         ),
     ] = None,
     output: Annotated[
@@ -87,7 +87,7 @@ def import_(
             _write(_checked(data, file), output, page)
             return
         if since is not None:
-            found = _later(found, data, since)
+            found = _later(found, since)
         out.print(cli_render.acceptance(found))
         if proposer is None:
             _keep(found, output, page)
@@ -135,7 +135,7 @@ def _keep(found: Acceptance, output: str | None, page: Path | None) -> None:
 
 def _timeline(data: bytes, proposer: str, temperature: float, rule: str | None) -> bytes:
     """A trace as JSON, of the one answer in a file."""
-    found = answers.parse(data) or []
+    found = answers.parse(data)
     if len(found) != 1:
         raise SpecdecError(f"A timeline is made of one answer; the file has {len(found) or 'none'}.")
     made = answers.trace(
@@ -176,31 +176,14 @@ def _engines(data: bytes, file: Path) -> Acceptance | None:
 
 
 def _counts(data: bytes) -> Acceptance | None:
-    if FORMAT.encode() in data:
-        return None
-    found = answers.parse(data)
-    if found is not None:
-        return answers.acceptance(found) if answers.likely(found) else None
-    counts = logs.read(data.decode("utf-8", "replace"))
-    if counts is None:
-        if data.lstrip()[:1] in (b"{", b"["):
-            return None  # JSON that is cut off
-        raise TraceError(
-            "it is neither a trace, nor an answer, a log or the metrics of vLLM, SGLang or llama.cpp with counts of "
-            f"guesses. {answers.HOW}"
-        )
-    return counts
+    return forms.read(data)
 
 
-def _later(now: Acceptance, data: bytes, since: Path) -> Acceptance:
+def _later(now: Acceptance, since: Path) -> Acceptance:
     """What was counted since an earlier page of metrics."""
-    if answers.parse(data) is not None:
-        raise SpecdecError(
-            "--since takes the difference of two pages of /metrics, and this file is an answer."
-        )
-    before = logs.read(_read(since).decode("utf-8", "replace"))
+    before = _engines(_read(since), since)
     if before is None:
-        raise TraceError(f"'{since}' has no counts of guesses.")
+        raise TraceError(f"'{since}' is a trace, which has no counters.")
     return logs.later(now, before)
 
 

@@ -155,7 +155,15 @@ def comparison(traces: Mapping[str, Trace]) -> str:
     if not differing:
         return "All texts are equal."
     if plain.header.settings["temperature"] == 0.0:
-        return f"Texts that differ from plain decoding's: {', '.join(differing)}."
+        first = "plain decoding" if plain.header.settings["proposer"] == "none" else names[0]
+        said = f"Texts that differ from {first}'s: {', '.join(differing)}."
+        unexpected = [name for name in differing if not lossy(traces[name])]
+        if lossy(plain) or not unexpected:
+            return said
+        return (
+            f"{said} At temperature 0 a lossless rule writes the target's own text, so in {' and '.join(unexpected)} "
+            f"two tokens were tied to within rounding (the weights are {plain.header.dtype}), or the rule is broken."
+        )
     return "Tokens were drawn at random and the texts differ: compare their speeds, not their words."
 
 
@@ -248,15 +256,16 @@ def acceptance(found: Acceptance) -> Group:
         ("accepted of all guesses", _known(found.of_drafted), "with those that a rejection left unjudged"),
         ("acceptance rate α", _known(found.rate), "accepted / judged"),
     ]
-    if found.stated:
-        rows = [
-            (
-                f"{one.name}, as printed",
-                f"{median(one.values):g}",
-                f"{min(one.values):g} to {max(one.values):g}",
-            )
-            for one in found.stated
-        ]
+    if found.tokens is not None:
+        rows.append(("tokens", _whole(found.tokens), ""))
+    if found.passes is not None:
+        rows.append(("passes of the target", _whole(found.passes), "with and without guesses"))
+        rows.append(("tokens per pass", _known(found.per_pass), "tokens / passes"))
+    if (found.rounds, found.drafted, found.accepted, found.tokens) == (None,) * 4:
+        rows = []
+    for one in found.stated:
+        spread = f"{min(one.values):g} to {max(one.values):g}"
+        rows.append((f"{one.name}, as printed", f"{median(one.values):g}", spread))
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")

@@ -28,4 +28,9 @@ class Eagle(StateTree):
 
     @classmethod
     def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        return cls.chain_in_vllm("eagle", "path/to/eagle-head", settings)
+        found = cls.chain_in_vllm("eagle", "path/to/eagle-head", settings)
+        found.missing.append(
+            "An EAGLE head as it ships here: vLLM 0.32 wants architectures in its config, drops fc.bias (with the key "
+            "bias its guesses are noise) and has no place for norms or a smaller vocabulary. Train one without these."
+        )
+        return found

@@ -89,7 +89,11 @@ class Medusa(Proposer):
     def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
         return Counterpart(
             {"method": "medusa", "model": "path/to/medusa-heads", "num_speculative_tokens": 4},
-            ["The tree: vLLM checks a chain of each head's first guess; set as many tokens as heads."],
+            [
+                "The tree: vLLM checks a chain of each head's first guess; set as many tokens as heads.",
+                "Medusa heads as they ship here: vLLM 0.32 wants hidden_size, medusa_fc_bias and original_lm_head in "
+                "their config and the target's output matrix as lm_heads.0.weight; without it, it guesses noise.",
+            ],
         )
 
     def __init__(self, resources: Resources, options: Any) -> None:

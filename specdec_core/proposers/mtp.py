@@ -38,4 +38,8 @@ class Mtp(StateTree):
 
     @classmethod
     def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        return cls.chain_in_vllm("mtp", None, settings)
+        found = cls.chain_in_vllm("mtp", None, settings)
+        found.missing.append(
+            "MTP modules in files of their own: vLLM has them only in the target's, of types that have them."
+        )
+        return found

@@ -126,6 +126,10 @@ class SharedTokens(DraftModel):
         found = super().in_vllm(settings, draft)
         if found is not None:
             found.arguments["use_heterogeneous_vocab"] = True
+            if found.arguments.pop("draft_sample_method", None):  # vLLM does not start with both
+                found.missing.append(
+                    "Drawn guesses: of a draft with another vocabulary vLLM takes the most likely ones."
+                )
         return found
 
     def __init__(self, resources: Resources, options: Any) -> None:

@@ -107,6 +107,13 @@ class Suffix(Proposer):
                 "suffix_decoding_min_token_prob": options.least,
             }
         )
+        if not options.earlier:
+            found.arguments["suffix_decoding_max_cached_requests"] = 0  # else it searches earlier answers too
+        found.missing.append("It needs the package arctic-inference (0.1.1 with vLLM 0.32).")
+        if options.shape == "chain":
+            found.missing.append(
+                "shape = chain: vLLM guesses another token than this decoder in some rounds."
+            )
         if options.shape == "tree":
             found.missing.append("shape = tree: vLLM proposes the most frequent continuation, a chain.")
         if options.earlier:

@@ -2,15 +2,15 @@
 
 What has no counterpart there is listed in a comment line, never approximated. The names of transformers
 are those of version 5.23, where an assistant's draft length is read from the assistant's generation config; vLLM's
-are those of its documentation of 2026 and were not run here.
+are those of 0.32, with which draft models, n-grams, EAGLE-3 and suffixes were run on a CPU.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from specdec_core.chat import Chat
@@ -21,27 +21,27 @@ from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings, as_settings
 
+from .portable_common import (
+    YOURS,
+    Elsewhere,
+    about,
+    common,
+    given,
+    messages,
+    no_policy,
+    no_proposer,
+    no_rule,
+    path,
+    seed,
+)
+
 TRANSFORMERS = "5.23"
-YOURS = "Your prompt"  # stands in the code where no prompt is given
-
-
-@dataclass(slots=True)
-class Elsewhere:
-    """The settings in one program's terms.
-
-    Attributes:
-        generate: keyword arguments of the call that generates.
-        draft: entries for the drafting model's generation config (transformers).
-        tokenizers: whether the call needs both tokenizers (transformers).
-        config: the speculative configuration (vLLM); None where it has no such method.
-        missing: a sentence for each setting without a counterpart.
-    """
-
-    generate: dict[str, Any] = field(default_factory=dict)
-    draft: dict[str, Any] = field(default_factory=dict)
-    tokenizers: bool = False
-    config: dict[str, Any] | None = None
-    missing: list[str] = field(default_factory=list)
+FIRST_RUNNER = {
+    "parallel-draft",
+    "shared-tokens",
+    "medusa",
+    "suffix",
+}  # what vLLM 0.32 has in that runner alone
 
 
 def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere:
@@ -64,12 +64,17 @@ def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere
         return found
     found.generate |= there.arguments
     found.tokenizers = there.tokenizers
+    if there.tokenizers and settings.temperature > 0:
+        found.changed.append(
+            "of a draft with another tokenizer, transformers 5.23 and 5.24 take the guesses' probabilities for those "
+            "of other tokens"
+        )
     if there.drafts:
         found.draft = _draft_length(settings, found.missing)
     found.missing += there.missing
     if not there.drafts and there.rule is not None:
         _other_length(settings, found.missing)
-    common(settings, found.missing, _rule_in_transformers(settings, found, there.rule))
+    common(settings, found, _rule_in_transformers(settings, found, there.rule))
     return found
 
 
@@ -86,9 +91,10 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
         found.missing.append(
             f"no_repeat_ngram_size = {settings.no_repeat_ngram_size}: vLLM has no ban on repeated n-grams of its own."
         )
+        found.changed.append("no n-gram is banned")
     there = proposer_class(settings.proposer).in_vllm(settings, draft)
     if there is None:
-        found.missing += [no_proposer(settings, "vLLM"), *seed(settings, None)]
+        found.missing += [no_proposer(settings, "vLLM"), *seed(settings, None, found.changed)]
         return found
     found.config = there.arguments or None
     found.missing += there.missing
@@ -98,8 +104,9 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
             found.missing.append(f"{no_policy(settings)} See vLLM's own dynamic speculative decoding.")
         if cut := found.generate.pop("min_p", None):
             found.missing.append(f"min_p = {cut:g}: vLLM refuses it while it decodes speculatively.")
+            found.changed.append("it is not cut by min_p")
         rule = _rule_in_vllm(settings, found)
-    common(settings, found.missing, rule)
+    common(settings, found, rule)
     return found
 
 
@@ -194,16 +201,11 @@ def _inputs(chat: Chat | None) -> list[str]:
     ]
 
 
-def messages(chat: Chat) -> str:
-    """The conversation as Python source, its last message the variable `prompt`."""
-    system = f'{{"role": "system", "content": {chat.system!r}}}, ' if chat.system.strip() else ""
-    return f'[{system}{{"role": "user", "content": prompt}}]'
-
-
 def vllm_code(settings: Settings, target: str, draft: str | None = None, chat: Chat | None = None) -> str:
     """A command that serves the target with these settings, and the request; `chat` as above."""
     found = for_vllm(settings, path(draft) if draft else None)
-    lines = [f"# {about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
+    missing = [*found.missing, *_sizes(found, path(target), path(draft) if draft else None)]
+    lines = [f"# {about(settings)}", *(f"# Not here: {sentence}" for sentence in missing)]
     command = f"vllm serve {shlex.quote(path(target))}"
     if found.config is not None:
         command += f" \\\n    --speculative-config {shlex.quote(json.dumps(found.config))}"
@@ -215,15 +217,6 @@ def vllm_code(settings: Settings, target: str, draft: str | None = None, chat: C
             f"# sent to /v1/chat/completions, which applies the chat template: messages = {messages(chat)}"
         )
     return "\n".join(lines) + "\n"
-
-
-def given(settings: Settings, names: Iterable[str]) -> dict[str, Any]:
-    """The given settings that have an effect; unset ones follow the model's config there
-    too."""
-    given = {name: getattr(settings, name) for name in names}
-    if settings.temperature == 0:
-        given.pop("min_p", None)  # it only affects drawing, and nothing is drawn
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _draft_length(settings: Settings, missing: list[str]) -> dict[str, Any]:
@@ -251,13 +244,6 @@ def _other_length(settings: Settings, missing: list[str]) -> None:
         missing.append(no_policy(settings))
 
 
-def no_policy(settings: Settings) -> str:
-    """What becomes of a length policy in a program without it, as a sentence."""
-    chain = "length" in proposer_class(settings.proposer).uses
-    same = f"γ is {settings.draft_length}" if chain else "the same amount is drafted"
-    return f"length policy = {settings.length_policy}: {same} in every round there."
-
-
 def _rule_in_transformers(settings: Settings, found: Elsewhere, rule_there: str | None) -> str | None:
     """The rule that judges there, if any does; `rule_there` judges such guesses above temperature 0. Names our rule
     where transformers has it, else says that it does not."""
@@ -280,63 +266,46 @@ def _rule_in_transformers(settings: Settings, found: Elsewhere, rule_there: str 
 def _rule_in_vllm(settings: Settings, found: Elsewhere) -> str:
     """Name the rule where vLLM has it, else say so; returns the rule that judges there."""
     assert found.config is not None
+    if settings.rule == "block" and settings.temperature > 0 and settings.proposer in FIRST_RUNNER:
+        found.missing.append(
+            "rule = block: vLLM guesses in this way in its model runner V1 only, which takes rejection_sample_method "
+            "and judges by its standard rule."
+        )
+        return "speculative-sampling"
     if settings.rule == "block" and settings.temperature > 0:
         found.config["rejection_sample_method"] = "block"
+        found.missing.append(
+            "rule = block where vLLM runs its model runner V1, as on a CPU: that takes rejection_sample_method = "
+            "block, judges by its standard rule and draws no guesses."
+        )
     elif not rule_class(settings.rule).lossless or settings.rule == "kseq":
         found.missing.append(no_rule(settings, "vLLM"))
         return "speculative-sampling"
     return settings.rule
 
 
-def no_rule(settings: Settings, program: str) -> str:
-    if settings.temperature > 0 or rule_class(settings.rule).lossless:
-        return f"rule = {settings.rule}: {program} has no such rule."
-    return f"rule = {settings.rule}: at temperature 0 {program} writes the target's own greedy text instead."
-
-
-def no_proposer(settings: Settings, program: str) -> str:
-    title = proposer_class(settings.proposer).title
-    lossy = "" if rule_class(settings.rule).lossless else f", without rule = {settings.rule}"
-    return f"{title}: {program} has no such proposer, so it decodes plainly with what follows{lossy}."
-
-
-def seed(settings: Settings, rule_there: str | None) -> list[str]:
-    """A note that random numbers differ there, and whether `rule_there` keeps the text's distribution."""
-    if settings.temperature == 0:
-        return []
-    if rule_there is not None and not rule_class(rule_there).lossless:
-        consequence = f"its distribution is that of rule = {rule_there} there too"
-    elif settings.proposer == "none" or rule_class(settings.rule).lossless:
-        consequence = "its distribution is the same"
-    else:
-        consequence = (
-            f"its distribution does too: there it is the target's, under rule = {settings.rule} it is not"
-        )
-    return [
-        f"seed = {settings.seed}: the random numbers are different there, so the text differs; {consequence}."
-    ]
-
-
-def common(settings: Settings, missing: list[str], rule_there: str | None) -> None:
-    missing += seed(settings, rule_there)
-    if settings.overlap:
-        missing.append("Drafting while the target checks.")
-    if settings.memory_budget_mb:
-        missing.append("The memory budget for a round.")
-
-
-def about(settings: Settings) -> str:
-    from .lanes import label
-
-    return f"Specdec Lab: {label(settings)}"
-
-
 def _arguments(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
 
-def path(name: str) -> str:
-    """What another program takes for a model: a hub id, or a folder, of those that ship as seen from the repository."""
-    entry = catalogue.named(name)
-    name = name if entry is None else entry.target
-    return f"assets/models/{name}" if catalogue.shipped(name) is not None else name
+def _sizes(found: Elsewhere, target: str, draft: str | None) -> list[str]:
+    """Whether vLLM refuses the draft for the number of its tokens, as far as the two folders are here."""
+    config = found.config or {}
+    if config.get("method") != "draft_model" or config.get("use_heterogeneous_vocab") or draft is None:
+        return []
+    sizes = [_vocabulary(name) for name in (target, draft)]
+    if None in sizes:
+        return ["A draft with another number of tokens than the target: vLLM refuses it."]
+    if sizes[0] == sizes[1]:
+        return []
+    return [f"This draft: vLLM refuses it, since it has {sizes[1]:,} tokens and the target has {sizes[0]:,}."]
+
+
+def _vocabulary(name: str) -> int | None:
+    """The vocabulary's size in a folder's configuration; None where there is none."""
+    folder = catalogue.shipped(Path(name).name) or Path(name)
+    try:
+        size = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("vocab_size")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return size if isinstance(size, int) else None

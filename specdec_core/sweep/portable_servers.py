@@ -1,6 +1,7 @@
-"""A lane's settings for SGLang, llama.cpp and LM Studio, as their documentation of 2026 names them; none was run here.
+"""A lane's settings for SGLang, llama.cpp and LM Studio, in their names of 2026; of these llama.cpp's server was run.
 
-What has no counterpart there is a comment line. llama.cpp's flags are those after its rename of April 2026.
+What has no counterpart there is a comment line. llama.cpp's flags are those after its rename of April 2026; with draft
+models and n-grams they were run on a CPU with its server b11434 and 0.10434.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from specdec_core.chat import Chat
+from specdec_core.errors import many
 from specdec_core.lengths import read_options as length_options
 from specdec_core.models.generation import OFF
 from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings, as_settings
 
-from .portable import (
+from .portable_common import (
     YOURS,
     Elsewhere,
     about,
@@ -31,6 +33,7 @@ from .portable import (
     seed,
 )
 
+LAST = 4_096  # tokens that llama.cpp's repetition penalty looks back at
 SGLANG, LLAMA_CPP, LM_STUDIO = "SGLang", "llama.cpp", "LM Studio"
 ON_STATES: dict[str, tuple[str, str | None]] = {  # its algorithm, and the head's path where it is a separate file
     "eagle": ("EAGLE", "path/to/eagle-head"), "eagle3": ("EAGLE3", "path/to/eagle3-head"), "mtp": ("NEXTN", None),
@@ -53,12 +56,13 @@ def for_sglang(settings: Settings, draft: str | None = None) -> Elsewhere:
     _stops(settings, found, "stop")
     chosen = _sglang(settings, draft or "the draft model", found.missing)
     if chosen is None:
-        found.missing += [no_proposer(settings, SGLANG), *seed(settings, None)]
+        found.missing += [no_proposer(settings, SGLANG), *seed(settings, None, found.changed)]
         return found
     found.config = {f"--speculative-{name}": value for name, value in chosen.items()}
     if chosen:
         for name in ("repetition_penalty", "min_p"):
             if found.generate.get(name, OFF[name]) != OFF[name]:
+                found.changed.append(f"{name} is not applied to each guess")
                 found.missing.append(
                     f"{name} = {found.generate[name]:g}: with guesses SGLang applies it to the text before a round, "
                     "and not to each guess in it."
@@ -122,7 +126,12 @@ def for_llama_cpp(settings: Settings) -> Elsewhere:
             "seed": settings.seed,
         }
     penalty = settings.repetition_penalty or 1.0
-    found.generate |= {"repeat_penalty": penalty} | ({"repeat_last_n": -1} if penalty != 1.0 else {})
+    found.generate["repeat_penalty"] = penalty
+    if penalty != 1.0:
+        found.generate["repeat_last_n"] = LAST  # newer servers refuse −1, the whole text
+        found.missing.append(
+            f"repetition_penalty: llama.cpp looks at the last {LAST:,} tokens, here at the whole text."
+        )
     _stops(settings, found, "stop")
     flags: dict[str, Any] | None = None
     if settings.proposer == "none":
@@ -136,22 +145,49 @@ def for_llama_cpp(settings: Settings) -> Elsewhere:
         }
     elif settings.proposer == "prompt-lookup":
         options: Any = proposer_class(settings.proposer).read_options(settings)
+        size = min(options.max_ngram, settings.draft_length)  # with fewer guesses than that it never guesses
         flags = {
             "--spec-type": "ngram-simple",
-            "--spec-ngram-simple-size-n": options.max_ngram,
+            "--spec-ngram-simple-size-n": size,
             "--spec-ngram-simple-size-m": settings.draft_length,
         }
         found.missing.append(
             f"match = {options.match}: llama.cpp looks for the last earlier place of exactly "
-            f"{options.max_ngram} tokens, and for no shorter match."
+            f"{many(size, 'token')}, and for no shorter match; it guesses nothing if fewer than {size} follow there."
         )
     if flags is None:
-        found.missing += [no_proposer(settings, LLAMA_CPP), *seed(settings, None)]
+        found.missing += [no_proposer(settings, LLAMA_CPP), *seed(settings, None, found.changed)]
         return found
     found.config = flags
     if flags:
-        _rule(settings, found, LLAMA_CPP, "if the target draws the same token")
+        _rule_in_llama_cpp(settings, found, flags)
+        found.missing.append(
+            "Guesses in the pass that reads the prompt: llama.cpp begins to guess behind it."
+        )
     return _finish(settings, found, LLAMA_CPP, "token-matching" if flags else None)
+
+
+def _rule_in_llama_cpp(settings: Settings, found: Elsewhere, flags: dict[str, Any]) -> None:
+    drawn = settings.temperature > 0 and settings.proposer == "draft-model"
+    if settings.length_policy == "confidence" and settings.proposer == "draft-model":
+        found.missing.append(
+            "The token below the threshold: here it is the last guess, llama.cpp drops it, and may guess nothing."
+        )
+    if drawn and settings.rule == "speculative-sampling":
+        flags["--spec-draft-sampling"] = "probabilistic"
+        found.missing.append(
+            "Older servers, such as that of August 2026: they lack --spec-draft-sampling, and keep a guess if the "
+            "target draws the same token."
+        )
+        found.missing.append(
+            "Guesses drawn from all tokens: llama.cpp draws them from the draft's 10 likeliest."
+        )
+        return
+    _rule(settings, found, LLAMA_CPP, "if the target draws the same token")
+    if drawn and rule_class(settings.rule).lossless:
+        found.missing.append(
+            "Drawn guesses: here the draft draws its tokens, llama.cpp takes the most likely."
+        )
 
 
 def for_lm_studio(settings: Settings, draft: str | None = None) -> Elsewhere:
@@ -164,10 +200,12 @@ def for_lm_studio(settings: Settings, draft: str | None = None) -> Elsewhere:
         found.missing.append(
             "The order of sampling: the temperature comes after top-k, top-p and min-p there, before them here."
         )
+        if settings.temperature != 1 and (settings.top_k or settings.top_p < 1 or settings.min_p):
+            found.changed.append("its cuts come before the temperature")
     found.generate["repeatPenalty"] = settings.repetition_penalty or 1.0
     _stops(settings, found, "stopStrings")
     if settings.proposer not in ("none", "draft-model"):
-        found.missing += [no_proposer(settings, LM_STUDIO), *seed(settings, None)]
+        found.missing += [no_proposer(settings, LM_STUDIO), *seed(settings, None, found.changed)]
         return found
     found.config = {}
     if settings.proposer == "draft-model":
@@ -206,6 +244,10 @@ def llama_cpp_code(
     )
     lines = _head(settings, found)
     lines += [f"# {file} is {path(name)!r}, by llama.cpp's convert_hf_to_gguf.py" for file, name in files]
+    if any(path(name).startswith("assets/models/specdec-") for _, name in files):
+        lines.append(
+            "# which has to be taught their tokenizer first: its get_vocab_base_pre has to return 'smollm'"
+        )
     lines += [_wrapped(["llama-server", "-m target.gguf", *_flags(found)]), ""]
     if chat is None:
         lines += ['# To /completion, beside the prompt as "prompt":', _comment(found.generate)]
@@ -268,12 +310,13 @@ def _finish(settings: Settings, found: Elsewhere, program: str, rule_there: str 
         found.missing.append(
             f"no_repeat_ngram_size = {settings.no_repeat_ngram_size}: {program} has no such ban."
         )
+        found.changed.append("no n-gram is banned")
     if found.config and settings.length_policy not in (
         "fixed",
         "confidence" if program != SGLANG else "fixed",
     ):
         found.missing.append(no_policy(settings))
-    common(settings, found.missing, rule_there)
+    common(settings, found, rule_there)
     return found
 
 

@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.adapters import answers, logs
+from specdec_core.adapters import answers, forms, logs
+from specdec_core.adapters.acceptance import Acceptance
 from specdec_core.adapters.llama_cpp import record
 from specdec_core.cli import commands as cli
 from specdec_core.record import foreign
@@ -36,6 +37,8 @@ METRICS = """# TYPE {0}:spec_decode_num_drafts_total counter
 {0}:spec_decode_num_drafts_total{{engine="0",model_name="m"}} {1}.0
 {0}:spec_decode_num_drafts_created{{engine="0",model_name="m"}} 1.7e+09
 {0}:spec_decode_num_drafts_total{{engine="1",model_name="m"}} 10.0
+{0}:spec_decode_num_draft_tokens_total{{engine="1",model_name="m"}} 0.0
+{0}:spec_decode_num_accepted_tokens_total{{engine="1",model_name="m"}} 0.0
 {0}:spec_decode_num_draft_tokens_total{{engine="0",model_name="m"}} {2}.0
 {0}:spec_decode_num_accepted_tokens_total{{engine="0",model_name="m"}} {3}.0
 {0}:spec_decode_num_accepted_tokens_per_pos_total{{engine="0",model_name="m",position="0"}} {4}.0
@@ -71,7 +74,8 @@ def test_counters_of_a_log_and_of_metrics_are_read_as_far_as_they_are_certain() 
     assert found.rate is None and found.content()["acceptance_rate"] is None and found.per_round is not None
     # A line whose rounded ratios fit no number of rounds, or several, leaves rounds unknown.
     vague = logs.read(
-        VLLM_LINE.format("3.42", 676, 837, "0.921, 0.828, 0.674") + VLLM_LINE.format("1.00", 0, 30, "0.000")
+        VLLM_LINE.format("3.42", 676, 837, "0.921, 0.828, 0.674")
+        + VLLM_LINE.format("1.00", 0, 30, "0.000, 0.000, 0.000")
     )
     assert vague is not None and (vague.rounds, vague.at, vague.accepted, vague.per_round) == (
         None,
@@ -111,7 +115,7 @@ def test_counters_of_a_log_and_of_metrics_are_read_as_far_as_they_are_certain() 
         (VLLM_LINE.format("3.42", 676, 837, "0.921")[:190], "lack their counts"),
         (METRICS.format("vllm", 9, 20, 0, 0, 0) + METRICS.format("llamacpp", 9, 20, 0, 0, 0), "of vLLM and llama.cpp"),
         (VLLM_LINE.format("3.42", 676, 837, "0.921, 0.828, 0.674") + LLAMA_LINE, "counts of vLLM and llama.cpp"),
-        (METRICS.format("vllm", -90, 200, 120, 80, 40), "'num_drafts' is negative, -90"),
+        (METRICS.format("vllm", -90, 200, 120, 80, 40), "'spec_decode_num_drafts' is negative, -90"),
         (VLLM_LINE.format("3.42", -676, 837, "0.921, 0.828, 0.674"), "'accepted guesses' is negative, -676"),
         (LLAMA_LINE.replace("  167", " -167"), "'accepted guesses' is negative, -167"),
         (SGLANG_LINE.format("-2.40", "0.84"), "'accept length' is negative, -2.4"),
@@ -123,33 +127,40 @@ def test_counters_that_contradict_each_other_are_refused(text: str, said: str) -
         logs.read(text)
 
 
+def counts(*given: dict[str, Any]) -> Acceptance:
+    """What `import` makes of a list of answers."""
+    found = forms.read(json.dumps(list(given)).encode())
+    assert found is not None
+    return found
+
+
 def test_the_counts_in_answers_are_summed() -> None:
     """Catches: α from guesses that were never judged, a histogram of another meaning, answers of two engines as one."""
-    found = answers.acceptance([vllm(), vllm()])
+    found = counts(vllm(), vllm())
     assert (found.rounds, found.drafted, found.accepted, found.at) == (6, 16, 10, (4, 4, 2))
     assert found.reached == (6, 4, 4) and found.rate == pytest.approx(10 / 14)
     summary = vllm()
     for name in ("per_step_accepted", "per_step_drafted"):
         del summary["metrics"]["speculative_decoding"][name]
-    assert answers.acceptance([summary]).rate is None  # the drafts' lengths differ, and are not told
+    assert counts(summary).rate is None  # the drafts' lengths differ, and are not told
     meta = {"spec_verify_ct": 43, "spec_num_correct_drafts": 63, "spec_num_proposed_drafts": 215}
     sglang = {"meta_info": meta | {"spec_correct_drafts_histogram": [11, 14, 11, 4, 0, 3]}}
-    found = answers.acceptance([sglang])
+    found = counts(sglang)
     assert (
         found.at == (32, 18, 7, 3, 3) and found.rate is None and found.per_round == pytest.approx(1 + 63 / 43)
     )
     chat = {"choices": [{}], "sglext": {"spec_tokens_details": sglang["meta_info"]}}
-    assert answers.likely([chat]) and answers.acceptance([chat]) == found  # of /v1/chat/completions
+    assert counts(chat) == found  # of /v1/chat/completions
     older = {
         "spec_verify_ct": 7,
         "spec_accept_token_num": 0,
         "spec_draft_token_num": 35,
         "spec_accept_histogram": [0, 7],
     }
-    found = answers.acceptance([{"meta_info": older}])
+    found = counts({"meta_info": older})
     assert found.at == () and "left out" in found.remarks[1]
     timed = {"timings": {"predicted_n": 200, "draft_n": 347, "draft_n_accepted": 65}}
-    found = answers.acceptance([timed])
+    found = counts(timed)
     assert (found.rounds, found.of_drafted, found.per_round) == (None, pytest.approx(65 / 347), None)
     for given, said in (
         ([vllm(), timed], "several engines"),
@@ -159,14 +170,15 @@ def test_the_counts_in_answers_are_summed() -> None:
         ([vllm(acceptance_histogram=[1, 0, 1])], "in the histogram"),
     ):
         with pytest.raises(sd.TraceError, match=said):
-            answers.acceptance(given)
+            counts(*given)
 
 
 def test_a_detailed_answer_becomes_a_trace_whose_untold_guesses_stay_untold(tmp_path: Path) -> None:
     """Catches: an invented token, probability or time; a guess in the wrong round, an end counted as accepted,
     numbers that contradict the server's without a word, a refusal that does not name the file."""
     file, trace, page, counts = (tmp_path / name for name in ("a.json", "t.json", "p.html", "c.json"))
-    file.write_text(json.dumps(vllm()))
+    full = vllm(per_step_drafted=[3, 3, 3], num_draft_tokens=9)
+    file.write_text(json.dumps(full))
     run = CliRunner().invoke
     done = run(cli.app, ["import", str(file), "--proposer", "eagle", "-o", str(trace), "--page", str(page)])
     assert done.exit_code == 0 and "the tokens of some guesses" in done.output.replace("\n", " "), done.output
@@ -178,9 +190,9 @@ def test_a_detailed_answer_becomes_a_trace_whose_untold_guesses_stay_untold(tmp_
     assert "The table also counts 1 accepted guess beyond the end of the text." in said
     found = sd.Trace.from_json(trace.read_bytes())
     assert found.token_ids == [1, 2, 3, 4, 5, 6, 7] and found.text == " a b c d e f g" and found.audit() == []
-    assert [row.nodes.token for row in found.rounds] == [[], [2, 3, -1], [-1, -1], [6, 7, -1]]
+    assert [row.nodes.token for row in found.rounds] == [[], [2, 3, -1], [-1, -1, -1], [6, 7, -1]]
     assert [row.nodes.verdict for row in found.rounds][1:] == [
-        ["accepted", "accepted", "rejected"], ["rejected", "unreached"], ["accepted", "accepted", "cut"],
+        ["accepted", "accepted", "rejected"], ["rejected", "unreached", "unreached"], ["accepted", "accepted", "cut"],
     ]  # fmt: skip
     assert found.texts["-1"] == "⟨?⟩" and "⟨?⟩" in page.read_text(encoding="utf-8")
     assert found.stats.tokens_per_second is None and found.rounds[1].nodes.p is None

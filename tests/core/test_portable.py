@@ -333,7 +333,7 @@ def test_servers_are_sent_the_lane_s_own_sampling_and_not_their_defaults() -> No
     request = json.loads(servers.llama_cpp_code(drawn, "t").splitlines()[-1].removeprefix("# "))
     assert request == {
         "n_predict": LENGTH, "temperature": 0.7, "samplers": ["penalties", "temperature", "top_k", "top_p", "min_p"],
-        "top_k": 0, "top_p": 0.9, "min_p": 0.0, "seed": 5, "repeat_penalty": 1.2, "repeat_last_n": -1,
+        "top_k": 0, "top_p": 0.9, "min_p": 0.0, "seed": 5, "repeat_penalty": 1.2, "repeat_last_n": 4096,
     }  # fmt: skip
     sglang = servers.for_sglang(drawn)
     assert sglang.generate["top_k"] == -1 and sglang.generate["repetition_penalty"] == 1.2
@@ -396,7 +396,13 @@ def test_lm_studio_gets_python_that_asks_for_what_the_lane_is(monkeypatch: pytes
 )
 def test_what_transformers_cannot_do_is_said_and_not_replaced(proposer: str) -> None:
     text = code(settings(proposer=proposer))
-    assert f"# Not here: {sd.PROPOSERS[proposer].title}: transformers has no such proposer" in text
+    other = proposer == "mtp"  # it has them in the files of some targets
+    said = (
+        "transformers drafts with MTP modules (use_mtp) only"
+        if other
+        else "transformers has no such proposer"
+    )
+    assert f"# Not here: {sd.PROPOSERS[proposer].title}: {said}" in text
     assert "assistant" not in re.sub(r"^#.*$", "", text, flags=re.M)
 
 
@@ -450,7 +456,10 @@ def served(wanted: sd.Settings) -> tuple[list[str], dict[str, Any] | None]:
          {"method": "ngram", "num_speculative_tokens": 6, "prompt_lookup_max": 2, "prompt_lookup_min": 1}),
         ({"proposer": "suffix", "options": {"nodes": 24, "least": 0.2}},
          {"method": "suffix", "num_speculative_tokens": 24, "suffix_decoding_max_spec_factor": 8.0,
-          "suffix_decoding_min_token_prob": 0.2}),
+          "suffix_decoding_min_token_prob": 0.2, "suffix_decoding_max_cached_requests": 0}),
+        ({"proposer": "suffix", "options": {"nodes": 24, "earlier": [[1, 2]]}},
+         {"method": "suffix", "num_speculative_tokens": 24, "suffix_decoding_max_spec_factor": 8.0,
+          "suffix_decoding_min_token_prob": 0.1}),
         ({"proposer": "lookahead"}, None),
         ({"proposer": "branching"}, None),
     ],
@@ -540,6 +549,98 @@ def test_at_temperature_0_a_lossy_rule_gives_way_to_the_target_s_greedy_text(mod
     assert "at temperature 0 transformers writes the target's own greedy text instead" in code(wanted)
     plain = sd.decode(models, PROMPT, settings(proposer="none")).token_ids
     assert run(code(wanted)) == plain != sd.decode(models, PROMPT, wanted).token_ids
+
+
+@pytest.mark.parametrize(
+    ("program", "choices", "reason"),
+    [
+        ("transformers", {"proposer": "shared-tokens"}, "of a draft with another tokenizer"),
+        ("transformers", {"proposer": "text-draft"}, "of a draft with another tokenizer"),
+        ("vLLM", {"min_p": 0.1}, "it is not cut by min_p"),
+        ("vLLM", {"no_repeat_ngram_size": 3}, "no n-gram is banned"),
+        ("SGLang", {"repetition_penalty": 1.2}, "repetition_penalty is not applied to each guess"),
+        ("SGLang", {"no_repeat_ngram_size": 3, "proposer": "medusa"}, None),
+        ("llama.cpp", {"no_repeat_ngram_size": 3}, "no n-gram is banned"),
+        ("LM Studio", {"top_p": 0.9}, "its cuts come before the temperature"),
+        ("LM Studio", {"top_k": 0}, None),
+        ("vLLM", {}, None),
+    ],
+)
+def test_the_same_distribution_is_not_promised_where_a_setting_is_missing(
+    program: str, choices: dict[str, Any], reason: str | None
+) -> None:
+    """Catches: 'its distribution is the same' behind a line that says that min_p is not there."""
+    wanted = settings(temperature=0.8, **choices)
+    texts = {
+        "transformers": lambda: portable.transformers_code(wanted, "org/t", "org/d"),
+        "vLLM": lambda: portable.vllm_code(wanted, "org/t", "org/d"),
+        **{name: lambda name=name: SERVERS[name](wanted, "org/t", "org/d") for name in SERVERS},  # type: ignore[misc]
+    }
+    (seed,) = [line for line in texts[program]().splitlines() if line.startswith("# Not here: seed = ")]
+    assert ("its distribution is the same" in seed) == (reason is None)
+    assert reason is None or f"its distribution is another one: {reason}" in seed
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"proposer": "mtp"}, "vLLM has them only in the target's"),
+        ({"proposer": "eagle"}, "An EAGLE head as it ships here"),
+        ({"proposer": "medusa"}, "Medusa heads as they ship here"),
+        ({"proposer": "suffix"}, "arctic-inference"),
+        ({"proposer": "medusa", "rule": "block", "temperature": 0.5}, "model runner V1 only"),
+        ({"rule": "block", "temperature": 0.5}, "rule = block where vLLM runs its model runner V1"),
+        ({"proposer": "shared-tokens", "temperature": 0.5}, "of a draft with another vocabulary"),
+    ],
+)
+def test_what_vllm_does_not_take_as_it_is_has_its_line(choices: dict[str, Any], said: str) -> None:
+    """Catches: a configuration with which vLLM 0.32 does not start, or that it ignores, without a word."""
+    text = portable.vllm_code(settings(**choices), "org/target", "org/draft")
+    assert any(line.startswith("# Not here: ") and said in line for line in text.splitlines())
+    config = served(settings(**choices))[1] or {}
+    assert not (config.get("use_heterogeneous_vocab") and "draft_sample_method" in config)
+    assert ("rejection_sample_method" in config) == (choices == {"rule": "block", "temperature": 0.5})
+
+
+def test_a_draft_of_another_size_is_said_to_be_refused_by_vllm() -> None:
+    """Catches: a draft with a mask token or a part of the vocabulary, which vLLM refuses at its start."""
+    wanted = settings(proposer="parallel-draft")
+    text = portable.vllm_code(wanted, TARGET, "specdec-draft-parallel")
+    assert (
+        "# Not here: This draft: vLLM refuses it, since it has 4,097 tokens and the target has 4,096." in text
+    )
+    assert "vLLM refuses it" not in portable.vllm_code(settings(), TARGET, DRAFT)
+    unknown = portable.vllm_code(settings(), "smollm2-135m-instruct", "smollm2-draft")
+    assert "# Not here: A draft with another number of tokens than the target: vLLM refuses it." in unknown
+
+
+@pytest.mark.parametrize(
+    ("choices", "said", "flags"),
+    [
+        ({"temperature": 0.8}, "they lack --spec-draft-sampling", {"--spec-draft-sampling": "probabilistic"}),
+        ({"temperature": 0.8, "rule": "token-matching"}, "llama.cpp takes the most likely", {}),
+        ({"length_policy": "confidence", "length_options": {"threshold": 0.4}}, "llama.cpp drops it",
+         {"--spec-draft-p-min": "0.4"}),
+        ({}, "llama.cpp begins to guess behind it", {}),
+        # It never guesses fewer tokens than it matches.
+        ({"proposer": "prompt-lookup", "draft_length": 2}, "if fewer than 2 follow",
+         {"--spec-ngram-simple-size-n": "2", "--spec-ngram-simple-size-m": "2"}),
+    ],
+)  # fmt: skip
+def test_what_llama_cpp_does_otherwise_has_its_line(
+    choices: dict[str, Any], said: str, flags: dict[str, str]
+) -> None:
+    """Catches: a server that never guesses, or that keeps guesses by another rule than the lane, without a word."""
+    text = servers.llama_cpp_code(settings(**choices), "org/target", "org/draft")
+    assert any(line.startswith("# Not here: ") and said in line for line in text.splitlines())
+    assert flags_of(text).items() >= flags.items()
+    assert ("--spec-draft-sampling" in text.split("llama-server")[1]) == ("--spec-draft-sampling" in flags)
+
+
+def test_the_bundled_models_tokenizer_has_to_be_taught_to_llama_cpp_s_converter() -> None:
+    """Catches: advice to run a script that ends with an error for the models that ship here."""
+    assert "has to return 'smollm'" in servers.llama_cpp_code(settings(), TARGET, DRAFT)
+    assert "smollm" not in servers.llama_cpp_code(settings(), "org/target", "org/draft")
 
 
 def test_vllm_s_greedy_drafts_are_noted_where_the_lab_draws_them() -> None:
