@@ -15,14 +15,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-WIDTH, INNER, HEADS, KV_HEADS, LAYERS, VOCABULARY, GUESSED = 32, 48, 4, 2, 7, 300, 100
-LENGTH, DEPTH = 30, 3  # tokens of text; guesses in a chain
+WIDTH, INNER, LAYERS, VOCABULARY, GUESSED = 32, 48, 7, 300, 100
+DEPTH = 3  # guesses in a chain
 LAYER: dict[str, Any] = {
     "hidden_size": WIDTH,
     "intermediate_size": INNER,
-    "num_attention_heads": HEADS,
-    "num_key_value_heads": KV_HEADS,
-    "head_dim": WIDTH // HEADS,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 32,  # the least that vLLM takes on a CPU
     "vocab_size": VOCABULARY,
     "max_position_embeddings": 256,
     "rms_norm_eps": 1e-6,
@@ -31,6 +31,12 @@ LAYER: dict[str, Any] = {
 """The sizes of every head's layer."""
 WIDE = {"embed": 1.0, "fc.weight": 0.04, "eh_proj": 0.2, "input_proj": 0.2}
 """Spread of random matrices by part of their name: what joins the states is small, so that the layer counts."""
+
+TEXT = [
+    5, 55, 259, 206, 40, 1, 40, 169, 81, 287, 94, 3, 65, 268, 66, 101, 234, 196, 116, 79, 16, 111, 166, 87, 77, 253, 22,
+    170, 181, 95,
+]  # fmt: skip
+"""Two tokens and what the target writes behind them by its likeliest token, so that engines can be asked as well."""
 
 Step = Callable[[list[int], list[int]], Tensor]
 
@@ -42,25 +48,18 @@ class Target:
     Attributes:
         folder: its config.json and model.safetensors.
         weights: by published name.
-        text: token ids.
-        states: state k for k = 0 … n, each (length, d).
-        final: what its output matrix reads, (length, d).
+        states: state k for k = 0 … n, each (30, d).
+        final: what its output matrix reads, (30, d).
     """
 
     folder: Path
     weights: dict[str, Tensor]
-    text: list[int]
     states: tuple[Tensor, ...]
     final: Tensor
 
     def joined(self, layers: Sequence[int]) -> Tensor:
-        """The states of these numbers side by side, (length, len(layers) · d)."""
+        """The states of these numbers side by side, (30, len(layers) · d)."""
         return torch.cat([self.states[layer] for layer in layers], -1)
-
-
-def text() -> list[int]:
-    """The fixed text."""
-    return torch.randint(3, VOCABULARY, (LENGTH,), generator=torch.Generator().manual_seed(11)).tolist()
 
 
 @torch.inference_mode()
@@ -70,7 +69,7 @@ def target(folder: Path) -> Target:
 
     if not (folder / "config.json").exists():
         made = LlamaForCausalLM(LlamaConfig(num_hidden_layers=LAYERS, tie_word_embeddings=False, **LAYER))
-        scatter(made, 1)
+        scatter(made, 14)
         made.save_pretrained(folder)
         (folder / "generation_config.json").unlink()
     model: Any = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
@@ -79,8 +78,9 @@ def target(folder: Path) -> Target:
         layer.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0][0]))
     model.model.norm.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0][0]))
     model.lm_head.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0][0]))
-    model(torch.tensor([text()]))
-    return Target(folder, load_file(folder / "model.safetensors"), text(), tuple(read[:-1]), read[-1])
+    logits = model(torch.tensor([TEXT])).logits[0]
+    assert logits[1:-1].argmax(-1).tolist() == TEXT[2:], "the target writes another text"
+    return Target(folder, load_file(folder / "model.safetensors"), tuple(read[:-1]), read[-1])
 
 
 @torch.no_grad()
@@ -105,12 +105,13 @@ def chains(step: Step, ids: Tensor | None = None) -> dict[str, Any]:
         step: of a beginning and the guesses behind it the logits (k,) of the next guess.
         ids: the target's tokens that are guessed, if not all.
     """
-    whole, found, top = text(), [], []
-    for size in range(2, LENGTH + 1):
+    found: list[list[int]] = []
+    top: list[list[list[float]]] = []
+    for size in range(2, len(TEXT) + 1):
         chain: list[int] = []
         best: list[list[float]] = []
         for _ in range(DEPTH):
-            values, places = step(whole[:size], chain).float().topk(3)
+            values, places = step(TEXT[:size], chain).float().topk(3)
             chosen = int(places[0])
             chain.append(chosen if ids is None else int(ids[chosen]))
             best.append([round(value, 4) for value in values.tolist()])
@@ -134,7 +135,7 @@ def write(
         save_file({name: one.contiguous() for name, one in tensors.items()}, folder / file, {"format": "pt"})
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    facts = {"ran": ran, "layers_read": list(layers), "text": text()}
+    facts = {"ran": ran, "layers_read": list(layers), "text": TEXT}
     rows = {key: [json.dumps(row) for row in value] for key, value in found.items()}
     lists = ",\n".join(f'  "{key}": [\n    ' + ",\n    ".join(value) + "\n  ]" for key, value in rows.items())
     heads = "".join(f"  {json.dumps(key)}: {json.dumps(value)},\n" for key, value in facts.items())
