@@ -98,19 +98,20 @@ def draft_vocabulary() -> Tensor:
     return torch.randperm(VOCABULARY, generator=torch.Generator().manual_seed(2))[:GUESSED].sort().values
 
 
-def chains(step: Step, ids: Tensor | None = None) -> dict[str, Any]:
+def chains(step: Step, ids: Tensor | None = None, depth: int = DEPTH) -> dict[str, Any]:
     """For each beginning of the text of two tokens or more, the maker's own likeliest chain.
 
     Args:
         step: of a beginning and the guesses behind it the logits (k,) of the next guess.
         ids: the target's tokens that are guessed, if not all.
+        depth: guesses in a chain.
     """
     found: list[list[int]] = []
     top: list[list[list[float]]] = []
     for size in range(2, len(TEXT) + 1):
         chain: list[int] = []
         best: list[list[float]] = []
-        for _ in range(DEPTH):
+        for _ in range(depth):
             values, places = step(TEXT[:size], chain).float().topk(3)
             chosen = int(places[0])
             chain.append(chosen if ids is None else int(ids[chosen]))
@@ -122,6 +123,7 @@ def chains(step: Step, ids: Tensor | None = None) -> dict[str, Any]:
 
 def write(
     folder: Path,
+    kind: str,
     ran: str,
     found: dict[str, Any],
     layers: Sequence[int],
@@ -129,13 +131,24 @@ def write(
     config: dict[str, Any] | None = None,
     file: str = "model.safetensors",
 ) -> None:
-    """Write guesses.json, and what the maker did not save itself."""
+    """Write guesses.json, and what the maker did not save itself.
+
+    Args:
+        folder: of the head.
+        kind: what it is loaded as.
+        ran: the maker's package, its version, and what of it was called.
+        found: what `chains` returns.
+        layers: the states that it reads, joined; none for what the output matrix reads.
+        tensors: the weights by published name.
+        config: entries of config.json.
+        file: the weights' name.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if tensors is not None:
         save_file({name: one.contiguous() for name, one in tensors.items()}, folder / file, {"format": "pt"})
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    facts = {"ran": ran, "layers_read": list(layers), "text": TEXT}
+    facts = {"kind": kind, "ran": ran, "layers_read": list(layers), "text": TEXT}
     rows = {key: [json.dumps(row) for row in value] for key, value in found.items()}
     lists = ",\n".join(f'  "{key}": [\n    ' + ",\n    ".join(value) + "\n  ]" for key, value in rows.items())
     heads = "".join(f"  {json.dumps(key)}: {json.dumps(value)},\n" for key, value in facts.items())

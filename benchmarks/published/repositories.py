@@ -60,7 +60,7 @@ def _eagle(folder: Path, target: common.Target, entries: dict[str, Any], seed: i
     found = common.chains(lambda *text: _last(model, target.final, *text) @ matrix.T)
     kept = {key: value for key, value in model.state_dict().items() if key != "embed_tokens.weight"}
     ran = f"{EAGLE}: eagle/model/cnets1.py, Model.forward with its memory"
-    common.write(folder, ran, found, [], kept, config)
+    common.write(folder, "eagle", ran, found, [], kept, config)
 
 
 def _eagle3(folder: Path, target: common.Target, guessed: int, seed: int) -> None:
@@ -77,7 +77,7 @@ def _eagle3(folder: Path, target: common.Target, guessed: int, seed: int) -> Non
     gone = {"embed_tokens.weight"} | ({"d2t", "t2d"} if ids is None else set())
     kept = {key: value for key, value in model.state_dict().items() if key not in gone}
     ran = f"{EAGLE}: eagle/model/cnets.py, Model.forward with its memory"
-    common.write(folder, ran, found, layers, kept, config)
+    common.write(folder, "eagle3", ran, found, layers, kept, config)
 
 
 @torch.no_grad()
@@ -133,4 +133,5 @@ def _deepspec(folder: Path, target: common.Target, seed: int) -> None:
         last: Tensor = model.compute_logits(found)[0, -1]
         return last
 
-    common.write(folder, f"{DEEPSPEC}: Qwen3Eagle3Model as its evaluator calls it", common.chains(logits), layers)
+    ran = f"{DEEPSPEC}: Qwen3Eagle3Model as its evaluator calls it"
+    common.write(folder, "eagle3", ran, common.chains(logits), layers)

@@ -48,7 +48,7 @@ def _one(folder: Path, target: common.Target, seed: int, options: dict[str, Any]
     states = target.joined(layers)
     found = common.chains(lambda begun, guessed: logits(model, states, begun, guessed), ids)
     ran = f"specforge {version('specforge')}: LlamaForCausalLMEagle3.backbone, step by step as in its training"
-    common.write(folder, ran, found, layers)
+    common.write(folder, "eagle3", ran, found, layers)
 
 
 @torch.no_grad()

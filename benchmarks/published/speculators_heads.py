@@ -66,7 +66,7 @@ def _one(folder: Path, target: common.Target, seed: int, options: dict[str, Any]
     layers = entries["eagle_aux_hidden_state_layer_ids"]
     states = target.joined(layers)
     found = common.chains(lambda begun, guessed: logits(model, states, begun, guessed), ids)
-    common.write(folder, f"speculators {version('speculators')}: Eagle3DraftModel.forward", found, layers)
+    common.write(folder, "eagle3", f"speculators {version('speculators')}: Eagle3DraftModel.forward", found, layers)
 
 
 @torch.no_grad()
