@@ -27,6 +27,7 @@ def _one(folder: Path, target: common.Target, count: int, seed: int) -> None:
     from transformers.modeling_layers import MtpModel  # type: ignore[attr-defined]
 
     main: Any = LlamaForCausalLM.from_pretrained(target.folder, dtype=torch.float32).eval()
+    main.config.num_mtp_layers = count
     model = MtpModel(main, count).eval()
     common.scatter(model.layers, seed)
 
@@ -46,6 +47,6 @@ def _one(folder: Path, target: common.Target, count: int, seed: int) -> None:
         for before, after in NAMES.items():
             rest = rest.replace(before, after)
         named[f"model.layers.{common.LAYERS + int(number)}.{rest}"] = value
-    config = main.config.to_dict() | {"num_nextn_predict_layers": count}
+    config = {key: value for key, value in main.config.to_dict().items() if key != "num_mtp_layers"}
     ran = f"transformers {version('transformers')}: MtpModel.forward, {count} module(s)"
-    common.write(folder, "mtp", ran, found, [], named, config)
+    common.write(folder, "mtp", ran, found, [], named, config | {"num_nextn_predict_layers": count})
