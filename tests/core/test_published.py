@@ -22,8 +22,9 @@ from specdec_core.testing import Letters
 
 PUBLISHED = Path(__file__).with_name("published")
 FOLDERS = sorted(path.parent.name for path in PUBLISHED.glob("*/guesses.json"))
-# SpecForge's class passes the state on before the norm, vLLM and SGLang, which serve such files, after it
-SAME_GUESSES = {"specforge-last-norm": 1}
+# Later guesses read a state that engines pass on otherwise than the maker's class: vLLM and SGLang after the last norm,
+# SpecForge's before it; the paper and vLLM's modules before it, transformers' after it.
+SAME_GUESSES = {"specforge-last-norm": 1, "deepseek-mtp-two": 1}
 TIE = 1e-3  # logits this close may fall otherwise in another order of sums
 
 
@@ -64,7 +65,9 @@ def test_a_head_guesses_what_its_makers_code_guesses(name: str) -> None:
     kind = kind_of(folder)
     for size, (wanted, top) in enumerate(zip(made["chains"], made["top"], strict=True), 2):
         wanted = wanted[: SAME_GUESSES.get(name)]
-        tied = next((at for at, best in enumerate(top[: len(wanted)]) if best[0] - best[1] < TIE), len(wanted))
+        tied = next(
+            (at for at, best in enumerate(top[: len(wanted)]) if best[0] - best[1] < TIE), len(wanted)
+        )
         assert chain(kind, folder, text[:size], len(wanted))[:tied] == wanted[:tied], size
         compared += tied
     assert compared >= 28

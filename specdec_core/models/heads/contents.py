@@ -28,10 +28,12 @@ WITHOUT_EFFECT = frozenset(
     modal_type forced_bos_token_id forced_eos_token_id attn_implementation has_no_defaults_at_init embed_requires_grad
     initializer_range attention_dropout hidden_dropout embd_pdrop resid_pdrop pretraining_tp gradient_checkpointing
     vocab_size max_position_embeddings unsloth_version unsloth_fixed ttt_length ttt_steps num_lookahead_tokens
-    target_model_type max_seq_len max_window_layers
+    target_model_type max_seq_len max_window_layers step_loss_decay
     """.split()
 )
 """Entries of a config.json that change nothing of what a head computes: names, dtypes, training and generation."""
+NOT_GUESSED_WITH = ("verifier_lm_head.weight", "verifier_norm.weight")
+"""The target's, which training compares with (speculators)."""
 OWN = "specdec_"  # prefix of the entries that heads trained here have beside the published ones
 
 

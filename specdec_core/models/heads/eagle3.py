@@ -26,21 +26,18 @@ from specdec_core.errors import ModelError
 from specdec_core.models import draft_vocabulary
 
 from . import files, measured, shapes
-from .contents import Contents
+from .contents import NOT_GUESSED_WITH, Contents
 from .continuing import Continuing
 from .layers_read import LAYERS, MOST, layers_read
 from .target import Target, filled, own_copy
 
 FILE = "model.safetensors"
 EMBEDDING, OUTPUT = "embed_tokens.weight", "lm_head.weight"
-NOT_GUESSED_WITH = (
-    "verifier_lm_head.weight",
-    "verifier_norm.weight",
-)  # the target's, which training compares with
-Entering = Literal["", "each", "joined"]  # what is normed before `fc`
-Leaving = Literal[
-    "guess", "state", ""
-]  # where the last norm is: before the output matrix, fed back too, or nowhere
+
+# what is normed before `fc`
+Entering = Literal["", "each", "joined"]
+# where the last norm is: before the output matrix, before the state is fed back too, or nowhere
+Leaving = Literal["guess", "state", ""]
 
 
 class MidLayer(LlamaDecoderLayer):
@@ -183,11 +180,12 @@ def read(source: str, target: Target) -> Eagle3Head:
     shape = shapes.layer_config(contents, target.vocabulary)
     _check_count(contents, shape)
     width, layers = int(shape.hidden_size), layers_read(contents, target.layers)
-    if (stated := config.get("target_hidden_size")) not in (None, target.width):
-        raise ModelError(
-            f"'{name}' does not fit this target: its config.json says that the target's states are {stated!r} wide, "
-            f"and they are {target.width:,} wide. Load the head that was trained for it."
-        )
+    for key, size in (("target_hidden_size", target.width), ("num_target_layers", target.layers)):
+        if (stated := config.get(key)) not in (None, size):
+            raise ModelError(
+                f"'{name}' does not fit this target: '{key}' in its config.json is {stated!r}, and the target's is "
+                f"{size:,}. Load the head that was trained for it."
+            )
     own = own_copy(contents, EMBEDDING, target.embedding)
     if not own:
         target.check_embeds(name, width)
@@ -252,7 +250,8 @@ def _check_count(contents: Contents, shape: LlamaConfig) -> None:
         if key.startswith("layers.") and key.split(".")[1].isdigit()
     }
     count = 1 + len(numbers)
-    if numbers != set(range(1, count)) or count > MOST or entries.get("num_hidden_layers", count) != count:
+    stated = {entries.get("num_hidden_layers", count), contents.config.get("draft_num_hidden_layers", count)}
+    if numbers != set(range(1, count)) or count > MOST or stated != {count}:
         raise ModelError(
             f"'{contents.name}' holds no complete EAGLE-3 head: 'num_hidden_layers' is "
             f"{repr(entries.get('num_hidden_layers'))[:60]} in its config.json, and its file has {count}. Export it "

@@ -9,7 +9,8 @@ The names tell the maker (`NAMES`). DeepSeek and GLM number modules on from the 
 `model.mtp_layers.0.…` pass it on after that norm, and MiMo joins the state before the embedding. Files of speculators
 name MiMo's parts without `model.` and join in the usual order. Modules may be in the target's own folder, in shards.
 Copies of the target's embedding and output matrix are compared; others are used in their place. The layer is read if it
-is Llama's, Qwen2's or Qwen3's; latent attention (MLA) and experts, as in DeepSeek's own models, are refused.
+is Llama's, Qwen2's, Qwen3's, or the gated one of Qwen3-Next and Qwen3.5; latent attention (MLA) and experts, as in
+DeepSeek's own models, are refused.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import LlamaConfig
+from transformers import LlamaConfig, PreTrainedConfig
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
 
 from specdec_core.errors import ModelError
 from specdec_core.models import draft_vocabulary
 
 from . import files, kinds, measured, shapes
-from .contents import Contents
+from .contents import NOT_GUESSED_WITH, Contents
 from .continuing import Continuing
+from .joining import Joining
 from .target import Target, filled, own_copy
 
 FILE = "model.safetensors"
@@ -79,8 +82,8 @@ NAMES = {
 }
 
 
-class Module(LlamaDecoderLayer):
-    """One module; the keys of its state dict are the published ones after `model.layers.61.`."""
+class Module(Joining, LlamaDecoderLayer):
+    """A module with Llama's layer, perhaps with biases and norms of queries and keys."""
 
     def __init__(
         self,
@@ -92,24 +95,20 @@ class Module(LlamaDecoderLayer):
         super().__init__(config, 0)
         made = shapes.decoder_layer(config, 0, tensors, prefix)
         self.self_attn, self.mlp = made.self_attn, made.mlp
-        self.states_first = states_first
-        width, eps = int(config.hidden_size), config.rms_norm_eps
-        self.enorm, self.hnorm = LlamaRMSNorm(width, eps=eps), LlamaRMSNorm(width, eps=eps)
-        self.eh_proj = nn.Linear(2 * width, width, bias=False)
-        self.shared_head = nn.ModuleDict({"norm": LlamaRMSNorm(width, eps=eps)})
+        self.join(config, LlamaRMSNorm, states_first)
 
-    def reads(self, embedded: Tensor, states: Tensor) -> Tensor:
-        """The layer's input: embeddings and states (…, d) → (…, d)."""
-        both = self.enorm(embedded), self.hnorm(states)
-        joined: Tensor = self.eh_proj(torch.cat(both[::-1] if self.states_first else both, -1))
-        return joined
+
+GATED = (
+    "qwen3_5_text",
+    "qwen3_next",
+)  # types of targets whose modules have layers of their own kind, see `gated`
 
 
 class MtpModules(Continuing):
     """All modules of a target.
 
     Args:
-        config: sizes of their layers, as of a Llama model.
+        config: sizes of their layers, as of a Llama model, or of one that `GATED` names.
         count: how many modules.
         vocabulary: the target's tokens they may guess, int64 (k,); None is all of them.
         accuracy: measured shares of right guesses by rank, for the first module.
@@ -121,7 +120,7 @@ class MtpModules(Continuing):
 
     def __init__(
         self,
-        config: LlamaConfig,
+        config: Any,
         count: int,
         vocabulary: Tensor | None = None,
         accuracy: list[float] | None = None,
@@ -136,14 +135,22 @@ class MtpModules(Continuing):
         width, size = int(config.hidden_size), int(config.vocab_size)
         if embedding:
             self.embed_tokens = nn.Embedding(size, width)
-        self.layers = nn.ModuleList(
-            Module(config, names.states_first, tensors, f"layers.{number}.") for number in range(count)
-        )
+        if config.model_type in GATED:
+            from .gated import KINDS
+
+            kind, rotary = KINDS[config.model_type]
+            modules = [kind(config, names.states_first) for _ in range(count)]
+        else:
+            rotary = LlamaRotaryEmbedding
+            modules = [
+                Module(config, names.states_first, tensors, f"layers.{number}.") for number in range(count)
+            ]
+        self.layers = nn.ModuleList(modules)
         if output:
             self.lm_head = nn.Linear(width, size, bias=False)
         self.restrict(vocabulary)
         # in a tuple: its float32 angles must not be converted by `to(dtype)`
-        self._rotary = (LlamaRotaryEmbedding(config),)
+        self._rotary = (rotary(config),)
 
     def passes(self) -> list[list[Any]]:
         return [[module] for module in self.layers]
@@ -176,8 +183,8 @@ def read(source: str, target: Target) -> MtpModules:
     contents = files.read(source, "mtp")
     name, config = contents.name, contents.config
     names, count = _numbered(contents)
-    shape = shapes.layer_config(contents, target.vocabulary)
-    shape.hidden_size, shape.num_hidden_layers = target.width, 1
+    contents.skip(*NOT_GUESSED_WITH)
+    shape = _shape(contents, target)
     ids = draft_vocabulary.read(name, contents, target.vocabulary)
     own = _own(contents, EMBEDDING, count, target.embedding)
     output = _own(contents, OUTPUT, count, target.output)
@@ -191,6 +198,29 @@ def read(source: str, target: Target) -> MtpModules:
     modules.tree_temperature = measured.tree_temperature(name, config)
     contents.finish()
     return modules
+
+
+def _shape(contents: Contents, target: Target) -> PreTrainedConfig:
+    """The sizes of the modules' layers.
+
+    Raises:
+        ModelError: if they are of a kind that is not computed here.
+    """
+    entries = shapes.layer_entries(contents)
+    if entries.get("model_type") not in GATED:
+        shape = shapes.layer_config(contents, target.vocabulary)
+        shape.hidden_size, shape.num_hidden_layers = target.width, 1
+        return shape
+    try:
+        found: PreTrainedConfig = CONFIG_MAPPING[entries["model_type"]](**dict(entries))
+        found.layer_types.index("full_attention")
+        shapes.number(contents.name, entries, "hidden_size")
+    except ModelError:
+        raise
+    except Exception as error:  # transformers raises many kinds of errors on a damaged configuration
+        raise shapes.damaged(contents.name, error) from None
+    found.vocab_size = target.vocabulary
+    return found
 
 
 def write(
