@@ -153,7 +153,7 @@ def test_a_user_without_a_home_is_told_what_to_name(monkeypatch: pytest.MonkeyPa
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", nobody)
     for asked in (conversions.folder, conversions.copies, lambda: conversions.delete("tiny"), _make):
-        with pytest.raises(sd.ModelError, match="no home folder .* SPECDEC_CACHE"):
+        with pytest.raises(sd.ModelError, match=r"no home folder .* SPECDEC_CACHE"):
             asked()
     assert conversions.find("tiny") is None
 
