@@ -136,13 +136,9 @@ def our_rounds(models: sd.Models, lane: Lane, prompt: list[int], tokens: int) ->
 
 def compare(python: str, name: str, lane: Lane, texts: list[str], tokens: int) -> str:
     """One row of the table."""
-    loaded = {} if lane.loaded is None else {lane.loaded: str(MODELS / str(lane.model))}
-    if lane.loaded == "draft":
-        loaded = {}
-        models = sd.load_models(str(MODELS / "specdec-target"), str(MODELS / str(lane.model)), device="cpu")
-    else:
-        models = sd.load_models(str(MODELS / "specdec-target"), device="cpu", **loaded)
-    prompts = [models.tokenizer.encode(text) for text in texts]
+    loaded: dict[str, Any] = {} if lane.loaded is None else {lane.loaded: str(MODELS / str(lane.model))}
+    models = sd.load_models(str(MODELS / "specdec-target"), device="cpu", **loaded)
+    prompts = [models.codec.encode(text) for text in texts]
     found = theirs(python, lane, prompts, tokens)
     same_texts = same_guesses = compared = 0
     passes, written = [0, 0], [0, 0]
