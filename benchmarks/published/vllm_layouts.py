@@ -68,19 +68,24 @@ def _with_modules(folder: Path, modules: Path, target: common.Target) -> Path:
     }
     folder.mkdir()
     common.save_file(
-        target.weights | biases | common.load_file(modules / "model.safetensors"), folder / "model.safetensors"
+        target.weights | biases | common.load_file(modules / "model.safetensors"),
+        folder / "model.safetensors",
     )
     (folder / "config.json").write_text(json.dumps(config))
     return folder
 
 
-def _layer(drawn: torch.Generator, before: str, wide: int = common.WIDTH, biases: bool = False) -> dict[str, Tensor]:
+def _layer(
+    drawn: torch.Generator, before: str, wide: int = common.WIDTH, biases: bool = False
+) -> dict[str, Tensor]:
     """A layer's random weights."""
     size, rows = common.WIDTH, {"q": 64, "k": 32, "v": 32}
     shapes = {f"self_attn.{part}_proj": (count, wide) for part, count in rows.items()}
     shapes |= {"self_attn.o_proj": (size, 64), "mlp.gate_proj": (common.INNER, size)}
     shapes |= {"mlp.up_proj": (common.INNER, size), "mlp.down_proj": (size, common.INNER)}
-    made = {f"{before}{name}.weight": 0.4 * torch.randn(*shape, generator=drawn) for name, shape in shapes.items()}
+    made = {
+        f"{before}{name}.weight": 0.4 * torch.randn(*shape, generator=drawn) for name, shape in shapes.items()
+    }
     if biases:
         made |= {f"{before}self_attn.{part}_proj.bias": _norm(drawn, rows[part]) - 1 for part in rows}
     return made | {f"{before}post_attention_layernorm.weight": _norm(drawn)}
@@ -114,7 +119,11 @@ def _eagle3(drawn: torch.Generator, target: common.Target) -> Head:
         "t2d": torch.zeros(common.VOCABULARY, dtype=torch.bool).index_fill_(0, ids, True),
     }
     layers = [1, 4, 6]
-    entries = {"draft_vocab_size": len(ids), "tie_word_embeddings": False, "eagle_aux_hidden_state_layer_ids": layers}
+    entries = {
+        "draft_vocab_size": len(ids),
+        "tie_word_embeddings": False,
+        "eagle_aux_hidden_state_layer_ids": layers,
+    }
     nested = {"norm_before_fc": True, "use_aux_hidden_state": True}
     config = LLAMA | {"architectures": ["LlamaForCausalLMEagle3"], **entries, "eagle_config": nested}
     return "eagle3", layers, tensors, config
@@ -127,7 +136,12 @@ def _medusa(drawn: torch.Generator, target: common.Target) -> Head:
             tensors[f"blocks.{head}.layers.{block}.weight"] = 0.3 * torch.randn(32, 32, generator=drawn)
             tensors[f"blocks.{head}.layers.{block}.bias"] = 0.3 * torch.randn(32, generator=drawn)
         tensors[f"lm_heads.{head}.weight"] = 0.4 * torch.randn(common.VOCABULARY, 32, generator=drawn)
-    config = {"architectures": ["MedusaModel"], "model_type": "medusa", "hidden_size": 32, "medusa_fc_bias": True}
+    config = {
+        "architectures": ["MedusaModel"],
+        "model_type": "medusa",
+        "hidden_size": 32,
+        "medusa_fc_bias": True,
+    }
     sizes = {"vocab_size": common.VOCABULARY, "num_heads": common.DEPTH, "num_hidden_layers": 2}
     return "medusa", [], tensors, config | sizes
 
@@ -137,7 +151,11 @@ def _mimo(drawn: torch.Generator, target: common.Target) -> Head:
     names = ("input_layernorm", "token_layernorm", "hidden_layernorm", "final_layernorm")
     tensors = _layer(drawn, before, biases=True) | {f"{before}{name}.weight": _norm(drawn) for name in names}
     tensors[f"{before}input_proj.weight"] = 0.2 * torch.randn(32, 64, generator=drawn)
-    config = LLAMA | {"architectures": ["MiMoForCausalLM"], "model_type": "qwen2", "num_hidden_layers": common.LAYERS}
+    config = LLAMA | {
+        "architectures": ["MiMoForCausalLM"],
+        "model_type": "qwen2",
+        "num_hidden_layers": common.LAYERS,
+    }
     return "mtp", [], tensors, config | {"num_nextn_predict_layers": 1, "tie_word_embeddings": False}
 
 
