@@ -11,6 +11,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -108,7 +109,10 @@ def theirs(python: str, lane: Lane, prompts: list[list[int]], tokens: int) -> di
         job = {"target": str(MODELS / "specdec-target"), "speculative_config": there, "prompts": prompts}
         (place / "job.json").write_text(json.dumps(job | {"tokens": tokens + BEYOND, "max_model_len": 512}))
         done = subprocess.run(
-            [python, LANE, place / "job.json", place / "result.json"], capture_output=True, text=True, check=False
+            [python, LANE, place / "job.json", place / "result.json"],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode != 0:
             raise typer.BadParameter(f"vLLM ended with an error:\n{done.stderr[-2000:]}")
@@ -119,11 +123,13 @@ def theirs(python: str, lane: Lane, prompts: list[list[int]], tokens: int) -> di
 def their_rounds(answer: dict[str, Any]) -> Iterator[Round]:
     """An answer's passes after the first token; the last one, which may be cut, is left out."""
     rounds = answer["rounds"]
-    for this, following in zip(rounds, rounds[1:], strict=False):
+    for this, following in pairwise(rounds):
         yield this["written"], this["guesses"], following["written"] - this["written"]
 
 
-def our_rounds(models: sd.Models, lane: Lane, prompt: list[int], tokens: int) -> tuple[list[int], list[Round]]:
+def our_rounds(
+    models: sd.Models, lane: Lane, prompt: list[int], tokens: int
+) -> tuple[list[int], list[Round]]:
     """Our text after a prompt whose last token is vLLM's first, and its rounds."""
     trace = sd.decode(models, prompt, sd.Settings(max_new_tokens=tokens + BEYOND - 1, **lane.here))
     text: list[int] = []
@@ -136,13 +142,9 @@ def our_rounds(models: sd.Models, lane: Lane, prompt: list[int], tokens: int) ->
 
 def compare(python: str, name: str, lane: Lane, texts: list[str], tokens: int) -> str:
     """One row of the table."""
-    loaded = {} if lane.loaded is None else {lane.loaded: str(MODELS / str(lane.model))}
-    if lane.loaded == "draft":
-        loaded = {}
-        models = sd.load_models(str(MODELS / "specdec-target"), str(MODELS / str(lane.model)), device="cpu")
-    else:
-        models = sd.load_models(str(MODELS / "specdec-target"), device="cpu", **loaded)
-    prompts = [models.tokenizer.encode(text) for text in texts]
+    loaded: dict[str, Any] = {} if lane.loaded is None else {lane.loaded: str(MODELS / str(lane.model))}
+    models = sd.load_models(str(MODELS / "specdec-target"), device="cpu", **loaded)
+    prompts = [models.codec.encode(text) for text in texts]
     found = theirs(python, lane, prompts, tokens)
     same_texts = same_guesses = compared = 0
     passes, written = [0, 0], [0, 0]

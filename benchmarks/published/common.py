@@ -32,6 +32,7 @@ LAYER: dict[str, Any] = {
 WIDE = {"embed": 1.0, "fc.weight": 0.04, "eh_proj": 0.2, "input_proj": 0.2}
 """Spread of random matrices by part of their name: what joins the states is small, so that the layer counts."""
 
+QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error", "PYTHONWARNINGS": "ignore"}
 TEXT = [
     5, 55, 259, 206, 40, 1, 40, 169, 81, 287, 94, 3, 65, 268, 66, 101, 234, 196, 116, 79, 16, 111, 166, 87, 77, 253, 22,
     170, 181, 95,

@@ -40,8 +40,8 @@ def _published(entries: dict[str, Any]) -> dict[str, Any]:
 
 def _made(name: str, config: dict[str, Any], target: common.Target, seed: int, **options: Any) -> Any:
     """One of its models with random weights and the target's embeddings."""
-    from eagle.model import cnets, cnets1  # type: ignore[import-not-found]
-    from eagle.model.configs import EConfig  # type: ignore[import-not-found]
+    from eagle.model import cnets, cnets1
+    from eagle.model.configs import EConfig
 
     known = EConfig(**config, pad_token_id=None)
     known.rope_scaling, known.rope_theta = None, config["rope_theta"]
@@ -93,8 +93,8 @@ def _last(model: Any, states: Tensor, begun: list[int], guessed: list[int]) -> T
 
 
 def _deepspec(folder: Path, target: common.Target, seed: int) -> None:
-    from deepspec.modeling.eagle3 import Qwen3Eagle3Model  # type: ignore[import-not-found]
-    from deepspec.modeling.eagle3.qwen3.config import build_draft_config  # type: ignore[import-not-found]
+    from deepspec.modeling.eagle3 import Qwen3Eagle3Model
+    from deepspec.modeling.eagle3.qwen3.config import build_draft_config
     from transformers import DynamicCache, Qwen3Config
 
     wanted = SimpleNamespace(

@@ -47,7 +47,9 @@ def _one(folder: Path, target: common.Target, seed: int, options: dict[str, Any]
     layers = USUAL if returned is None else [number + 1 for number in returned]
     states = target.joined(layers)
     found = common.chains(lambda begun, guessed: logits(model, states, begun, guessed), ids)
-    ran = f"specforge {version('specforge')}: LlamaForCausalLMEagle3.backbone, step by step as in its training"
+    ran = (
+        f"specforge {version('specforge')}: LlamaForCausalLMEagle3.backbone, step by step as in its training"
+    )
     common.write(folder, "eagle3", ran, found, layers)
 
 

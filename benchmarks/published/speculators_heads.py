@@ -66,7 +66,9 @@ def _one(folder: Path, target: common.Target, seed: int, options: dict[str, Any]
     layers = entries["eagle_aux_hidden_state_layer_ids"]
     states = target.joined(layers)
     found = common.chains(lambda begun, guessed: logits(model, states, begun, guessed), ids)
-    common.write(folder, "eagle3", f"speculators {version('speculators')}: Eagle3DraftModel.forward", found, layers)
+    common.write(
+        folder, "eagle3", f"speculators {version('speculators')}: Eagle3DraftModel.forward", found, layers
+    )
 
 
 @torch.no_grad()
@@ -82,4 +84,5 @@ def logits(model: Any, states: Tensor, begun: list[int], guessed: list[int]) -> 
     rows = torch.cat((states[: last + 1], torch.zeros(len(guessed), states.shape[1])))[None]
     model(rows, tokens, torch.zeros_like(tokens), ttt_steps=len(guessed) + 1)
     hook.remove()
-    return seen[-1][0, last]
+    found: Tensor = seen[-1][0, last]
+    return found

