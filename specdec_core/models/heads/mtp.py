@@ -6,7 +6,8 @@ through a last norm and the target's own output matrix, guesses the next token.
 
 The names tell the maker (`NAMES`). DeepSeek and GLM number modules on from the target's layers,
 `model.layers.61.enorm.weight`, and pass a module's result on before its last norm; Qwen's `mtp.…` and MiMo's
-`model.mtp_layers.0.…` pass it on after that norm, and MiMo joins the state before the embedding. Files of speculators
+`model.mtp_layers.0.…` pass it on after that norm; MiMo joins the state before the embedding and reads the target's
+before its final norm (by the source of vLLM 0.32; nothing of MiMo's was run). Files of speculators
 name MiMo's parts without `model.` and join in the usual order. Modules may be in the target's own folder, in shards.
 Copies of the target's embedding and output matrix are compared; others are used in their place. The layer is read if it
 is Llama's, Qwen2's, Qwen3's, or the gated one of Qwen3-Next and Qwen3.5; latent attention (MLA) and experts, as in
@@ -54,12 +55,14 @@ class Names:
         parts: the parts' names here, by those there; others are the layer's and called the same.
         states_first: whether the state is joined before the embedding.
         normed_on: whether a module passes its result on after its last norm.
+        before_norm: whether the first module reads what the target's last layer returns, before the final norm.
     """
 
     place: re.Pattern[str]
     parts: Mapping[str, str]
     states_first: bool = False
     normed_on: bool = False
+    before_norm: bool = False
 
 
 _MIMO = {
@@ -77,7 +80,13 @@ _QWEN = {
 NAMES = {
     "DeepSeek": Names(_PLACE, {}),
     "Qwen": Names(re.compile(r"mtp\.(?:layers\.(\d+)\.)?(.+)"), _QWEN, normed_on=True),
-    "MiMo": Names(re.compile(r"model\.mtp_layers\.(\d+)\.(.+)"), _MIMO, states_first=True, normed_on=True),
+    "MiMo": Names(
+        re.compile(r"model\.mtp_layers\.(\d+)\.(.+)"),
+        _MIMO,
+        states_first=True,
+        normed_on=True,
+        before_norm=True,
+    ),
     "speculators": Names(re.compile(r"mtp_layers\.(\d+)\.(.+)"), _MIMO, normed_on=True),
 }
 
@@ -196,6 +205,8 @@ def read(source: str, target: Target) -> MtpModules:
 
     modules: MtpModules = filled(contents, "MTP modules", made)
     modules.tree_temperature = measured.tree_temperature(name, config)
+    if names.before_norm:
+        modules.layers_read = (target.layers,)
     contents.finish()
     return modules
 

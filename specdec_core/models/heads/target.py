@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from specdec_core.errors import ModelError
+from specdec_core.models.draft_vocabulary import KEY
 
 from .contents import Contents
 from .shapes import damaged
@@ -104,14 +105,19 @@ def filled(contents: Contents, kind: str, made: Any) -> Any:
             wanted = made().state_dict()
     except Exception as error:  # transformers raises many kinds of errors on a damaged configuration
         raise damaged(name, error) from None
+    given = {KEY} - set(contents)  # a draft vocabulary by its `t2d` alone is the head's from its creation
     for key, tensor in wanted.items():
+        if key in given:
+            continue
         if key not in contents:
             raise ModelError(
                 f"'{name}' holds no complete {kind}: '{key}' is missing. Fetch or export it again."
             )
         fitting(name, contents.stored(key), contents.shape(key), tuple(tensor.shape))
     head = made()
-    head.load_state_dict({key: contents[key] for key in head.state_dict()})
+    head.load_state_dict(
+        {key: own if key in given else contents[key] for key, own in head.state_dict().items()}
+    )
     return head.requires_grad_(False).eval()
 
 

@@ -1,0 +1,162 @@
+"""Whatever is in a head's files is computed with, is a known copy, or is named in a refusal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import specdec_core as sd
+from specdec_core.models.heads import READERS, Target, eagle, eagle3, files, kinds, medusa, mtp
+
+from .tiny import build
+from .tiny_heads import WIDTH, all_heads
+
+SIZE, LAYERS = 300, 6
+WRITERS: dict[str, Any] = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3}
+FITS = Target(WIDTH, SIZE, WIDTH, LAYERS)
+
+
+def _folder(path: Path, kind: str) -> Path:
+    """A head of this kind in its layout."""
+    head: Any = all_heads(SIZE)[kind]
+    if kind == "mtp":
+        mtp.write(path, head, "tiny", LAYERS, {}, torch.float32)
+    else:
+        WRITERS[kind].write(path, head, "tiny", {}, torch.float32)
+    return path
+
+
+def _weights(folder: Path) -> Path:
+    return next(folder.glob("*.safetensors"))
+
+
+def _add(folder: Path, tensors: dict[str, torch.Tensor] | None = None, **entries: object) -> Path:
+    file = _weights(folder)
+    save_file(load_file(file) | (tensors or {}), file)
+    config = json.loads((folder / "config.json").read_text()) | entries
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def _refusal(kind: str, folder: Path) -> str:
+    with pytest.raises(sd.ModelError) as refused:
+        READERS[kind](str(folder), FITS)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("kind", kinds.TITLES)
+def test_a_tensor_or_an_entry_that_nothing_reads_is_named(kind: str, tmp_path: Path) -> None:
+    """Catches: a head that loads without a word and computes something else than its maker's code."""
+    READERS[kind](str(_folder(tmp_path / "whole", kind)), FITS)
+    extra = _add(_folder(tmp_path / "tensor", kind), {"zebra.weight": torch.ones(3)})
+    assert "'zebra.weight'" in _refusal(kind, extra)
+    layer = f"model.layers.{LAYERS}." if kind == "mtp" else "layers.0."
+    inside = _add(_folder(tmp_path / "bias", kind), {f"{layer}self_attn.zebra.bias": torch.ones(3)})
+    assert "zebra.bias'" in _refusal(kind, inside)
+    assert "'zebra_scale'" in _refusal(kind, _add(_folder(tmp_path / "entry", kind), zebra_scale=2.0))
+    assert "'quantization_config'" in _refusal(
+        kind, _add(_folder(tmp_path / "quantised", kind), quantization_config={"quant_method": "x"})
+    )
+
+
+@pytest.mark.parametrize("kind", kinds.TITLES)
+def test_what_changes_nothing_is_no_reason_to_refuse(kind: str, tmp_path: Path) -> None:
+    """Catches: sound heads refused for entries that every program writes."""
+    folder = _add(
+        _folder(tmp_path / "head", kind),
+        torch_dtype="float16", transformers_version="4.28.1", pad_token_id=0, initializer_range=0.02,
+        auto_map={"AutoModel": "x.Y"}, sliding_window=None, use_cache=True, architectures=["LlamaForCausalLM"],
+        rope_scaling=None, another=None,
+    )  # fmt: skip
+    READERS[kind](str(folder), FITS)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
+        ({"sliding_window": 64}, "sliding_window"),
+        ({"layer_types": ["sliding_attention"]}, "layer_types"),
+        ({"model_type": "gemma2"}, "gemma2"),
+        ({"num_aux_hidden_states": 4}, "num_aux_hidden_states"),
+        ({"target_hidden_size": 64}, "target_hidden_size"),
+        ({"draft_vocab_size": 17}, "draft_vocab_size"),
+        ({"fc_norm": True}, "fc_norm"),
+        ({"norm_before_fc": True}, "norm_before_fc"),
+        ({"eagle_config": {"use_aux_hidden_state": False}}, "use_aux_hidden_state"),
+        ({"eagle_config": {"zebra": 1}}, "eagle_config.zebra"),
+        ({"num_hidden_layers": 3}, "num_hidden_layers"),
+    ],
+    ids=str,
+)
+def test_an_entry_of_another_computation_is_named(change: dict[str, Any], named: str, tmp_path: Path) -> None:
+    """Catches: an entry that is read and then not followed."""
+    ids = torch.arange(0, SIZE, 3)
+    from .tiny_heads import eagle3_head
+
+    eagle3.write(tmp_path, eagle3_head(SIZE, ids=ids, layers=(1, 3, 4)), "tiny", {}, torch.float32)
+    assert named in _refusal("eagle3", _add(tmp_path, **change))
+
+
+def test_copies_are_compared(tmp_path: Path) -> None:
+    """An output matrix and embeddings equal to the target's are shared, others are used. Catches: a head that guesses
+    with the target's matrix where its file has another."""
+    model = build("llama", vocab_size=SIZE, num_hidden_layers=LAYERS)
+    fits, own = Target.of(model), torch.randn(SIZE, WIDTH)
+    assert fits.output is not None
+    for kind, key in (("eagle", "lm_head.weight"), ("mtp", f"model.layers.{LAYERS}.shared_head.head.weight")):
+        folder = _folder(tmp_path / kind, kind)
+        if kind == "mtp":  # both modules'
+            other = f"model.layers.{LAYERS + 1}.shared_head.head.weight"
+            copies = {key: fits.output.detach().clone(), other: fits.output.detach().clone()}
+            owns = {key: own, other: own.clone()}
+        else:
+            copies, owns = {key: fits.output.detach().clone()}, {key: own}
+        shared: Any = READERS[kind](str(_add(folder, copies)), fits)
+        assert not hasattr(shared, "lm_head")
+        used: Any = READERS[kind](str(_add(folder, owns)), fits)
+        assert torch.equal(used.lm_head.weight, own)
+    assert "not all of its modules'" in _refusal("mtp", _add(tmp_path / "mtp", {other: own + 1}))
+
+
+def test_two_lists_of_a_draft_vocabulary_have_to_agree(tmp_path: Path) -> None:
+    """Catches: guesses that mean other tokens by one list than by the other."""
+    from .tiny_heads import eagle3_head
+
+    ids = torch.arange(0, SIZE, 3)
+    eagle3.write(tmp_path, eagle3_head(SIZE, ids=ids, layers=(1, 3, 4)), "tiny", {}, torch.float32)
+    tensors = load_file(tmp_path / "model.safetensors")
+    alone = {key: tensor for key, tensor in tensors.items() if key != "d2t"}
+    save_file(alone, tmp_path / "model.safetensors")
+    head: Any = READERS["eagle3"](str(tmp_path), FITS)
+    assert torch.equal(head.vocabulary, ids)
+    tensors["t2d"][0], tensors["t2d"][1] = False, True
+    save_file(tensors, tmp_path / "model.safetensors")
+    assert "name different tokens" in _refusal("eagle3", tmp_path)
+
+
+def test_numbered_files_are_read_by_their_index(tmp_path: Path) -> None:
+    """Catches: sharded heads called pickled; an index that leads out of the folder; a missing shard."""
+    folder = _folder(tmp_path / "head", "eagle")
+    tensors = load_file(_weights(folder))
+    wanted = READERS["eagle"](str(folder), FITS).state_dict()
+    _weights(folder).unlink()
+    names = [f"model-0000{at}-of-00002.safetensors" for at in (1, 2)]
+    halves = list(tensors)[::2], list(tensors)[1::2]
+    for name, half in zip(names, halves, strict=True):
+        save_file({key: tensors[key] for key in half}, folder / name)
+    where = {key: name for name, half in zip(names, halves, strict=True) for key in half}
+    index = folder / files.INDEX
+    index.write_text(json.dumps({"weight_map": where}))
+    found = READERS["eagle"](str(folder), FITS).state_dict()
+    assert all(torch.equal(found[key], wanted[key]) for key in wanted)
+    index.write_text(json.dumps({"weight_map": where | {"fc.weight": "../other.safetensors"}}))
+    assert "not beside it" in _refusal("eagle", folder)
+    index.write_text(json.dumps({"weight_map": where}))
+    (folder / names[1]).unlink()
+    assert f"names {names[1]}, which is not there" in _refusal("eagle", folder)
