@@ -46,7 +46,7 @@ def find(folder: Path) -> Path | None:
     """
     if (folder / "config.json").is_file():
         return None
-    files = sorted(path for path in folder.iterdir() if path.name.lower().endswith(SUFFIX) and path.is_file())
+    files = sorted(path for path in folder.glob("*") if path.name.lower().endswith(SUFFIX) and path.is_file())
     firsts = list(dict.fromkeys(gguf_header.parts(path)[0] for path in files))
     if len(firsts) < 2:
         return firsts[0] if firsts else None
@@ -60,7 +60,7 @@ def find(folder: Path) -> Path | None:
             f"The folder '{folder.name}' has no whole model among its {len(firsts)} GGUF files: {listed}."
         )
     raise ModelError(
-        f"The folder '{folder.name}' holds {len(models)} GGUF files that are models: name the file itself, such as "
+        f"The folder '{folder.name}' holds {len(models)} GGUF files to choose from: name the file itself, such as "
         f"'{folder.name}/{models[0].name}'."
     )
 

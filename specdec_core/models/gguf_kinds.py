@@ -32,10 +32,10 @@ _TYPES = {
 }
 # words in the name of a file on the hub: never a model, and perhaps one (where every file has such a word, it is the
 # model's own name)
-_NEVER = re.compile(r"mmproj|mm[-_.]proj|imatrix|importance[-_.]matrix", re.IGNORECASE)
+_NEVER = re.compile(r"mmproj|mm[-_.]proj|^imatrix", re.IGNORECASE)
 _PERHAPS = re.compile(
     r"(^|[-_.])(draft|drafter|eagle|eagle[-_.]?[123]|d[-_]?flash|d[-_]?spark|p[-_]?eagle|medusa|speculator|assistant|q?lora|adapter"
-    r"|vocab|vocab[-_.]only|projector|clip|vae|vocoder|control[-_.]?vector|cvec)(?=[-_.])|^mtp(?=[-_.])",
+    r"|imat|imatrix|vocab|vocab[-_.]only|projector|clip|vae|vocoder|control[-_.]?vector|cvec)(?=[-_.])|^mtp(?=[-_.])",
     re.IGNORECASE,
 )
 

@@ -32,7 +32,7 @@ def of_folder(folder: Path) -> list[Path]:
         return [folder / SINGLE]
     index = folder / INDEX
     if not index.is_file():
-        raise ModelError(no_weights(folder.name, [path.name for path in folder.iterdir() if path.is_file()]))
+        raise ModelError(no_weights(folder.name, [path.name for path in folder.glob("*") if path.is_file()]))
     files = [folder / name for name in listed(index, folder.name)]
     for file in files:
         if not file.is_file():

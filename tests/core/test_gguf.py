@@ -279,6 +279,9 @@ def test_a_model_that_is_called_like_a_companion_is_taken_where_it_is_alone() ->
         hub.best_gguf(["Pine-draft-Q4_K_M.gguf", "mmproj-Pine-draft-Q8_0.gguf"]) == "Pine-draft-Q4_K_M.gguf"
     )
     assert hub.best_gguf(["Pine-MTP-Q8_0.gguf", "Draftsman-Q4_K_M.gguf"]) == "Pine-MTP-Q8_0.gguf"
+    assert hub.best_gguf(["Pine-Q4_K_M-imatrix.gguf", "Pine-Q8_0-imatrix.gguf", "imatrix.gguf"]) == (
+        "Pine-Q8_0-imatrix.gguf"
+    )
     assert hub.best_gguf(["mmproj-Pine-Q8_0.gguf", "imatrix.gguf"]) is None
 
 
