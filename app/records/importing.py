@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from app.lanes import of_trace as lane
+from specdec_core.adapters import forms
 from specdec_core.errors import TraceError
 from specdec_core.record.read import parse_traces
 from specdec_core.record.trace import Trace
@@ -33,7 +34,10 @@ def take(owner: str, data: bytes, library: Library) -> tuple[str, tuple[Summary,
             f"The file has {len(data):,} bytes; a trace of up to {MAX_MB} MB is taken. Record fewer tokens."
         )
     with _one_at_a_time:  # one parse at a time limits the memory for any number of visitors
-        lanes = parse_traces(data)
+        try:
+            lanes = parse_traces(data)
+        except TraceError as error:
+            raise TraceError(reported(data) or str(error)) from None
         if len(lanes) > MOST_SHOWN:
             raise TraceError(
                 f"This race has {len(lanes)} lanes; up to {MOST_SHOWN} can be shown side by side."
@@ -50,6 +54,20 @@ def take(owner: str, data: bytes, library: Library) -> tuple[str, tuple[Summary,
         recorded=header.created,
     )
     return run_id, summaries
+
+
+def reported(data: bytes) -> str | None:
+    """A sentence about a file in which a program counted its guesses, which is no trace; None for any other."""
+    try:
+        found = forms.read(data)
+    except TraceError:
+        return None
+    if found is None:
+        return None
+    return (
+        f"This is not a trace: it has what {found.engine} counted ({found.source}), without any rounds to play. On the "
+        "command line, specdec import shows it."
+    )
 
 
 def label(trace: Trace) -> str:

@@ -102,6 +102,12 @@ BROKEN: dict[str, tuple[Callable[[Trace], bytes], str]] = {
         "but 'specdec-comparison', a comparison's figures without any rounds; take the file of Race (JSON), from an "
         "open run's Download in the Library",
     ),
+    "a server's answer": (
+        lambda trace: json.dumps(
+            {"timings": {"predicted_n": 9, "draft_n": 6, "draft_n_accepted": 4}}
+        ).encode(),
+        "it has what llama.cpp counted (one answer), without any rounds to play",
+    ),
     "a list": (lambda trace: b"[1, 2]", "its 'format' is not"),
     "another version": (
         lambda trace: changed(trace, lambda content: content.update(version=7)),

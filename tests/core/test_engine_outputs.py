@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import specdec_core as sd
 from specdec_core.adapters import answers, forms, logs
 from specdec_core.adapters.acceptance import Acceptance
 from specdec_core.cli import commands as cli
+from specdec_core.cli import render
 
 FILES = Path(__file__).parent / "engines"
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "trace.md"
@@ -197,3 +199,41 @@ def test_the_docs_have_a_row_for_each_form_that_is_read() -> None:
     at = next(place for place, row in enumerate(rows) if row[0] == "form")
     table = rows[at + 2 : at + 2 + len(forms.FORMS)]
     assert [row[0] for row in table] == [form.name for form in forms.FORMS]
+
+
+def test_the_table_has_the_passes_where_rounds_are_not_told() -> None:
+    """Catches: tokens a pass that nobody sees, since a report counts no rounds; an unknown number printed as 0."""
+    done = CliRunner().invoke(cli.app, ["import", str(FILES / (OPENVINO + "draft.json"))])
+    said = " ".join(done.output.split())
+    assert "rounds with guesses unknown guesses unknown accepted unknown" in said
+    assert "tokens 48 passes of the target 18" in said and "tokens per pass 2.67" in said
+    assert "30 guesses were accepted, or 31 if the text ends with an accepted guess" in said
+
+
+def lane(tokens: list[int], proposer: str, rule: str = "exact-match", temperature: float = 0.0) -> Any:
+    settings = {"proposer": proposer, "rule": rule, "temperature": temperature}
+    return SimpleNamespace(token_ids=tokens, header=SimpleNamespace(settings=settings, dtype="bfloat16"))
+
+
+def test_a_lossless_lane_s_other_text_is_explained_and_a_lossy_one_s_is_not() -> None:
+    """Catches: a list of lanes whose texts differ, without why; ties as the cause of what a lossy rule did."""
+    plain, other = lane([1, 2], "none"), lane([1, 3], "draft-model")
+    said = render.comparison({"none": plain, "draft-model": other})
+    assert said.startswith(
+        "Texts that differ from plain decoding's: draft-model. At temperature 0 a lossless rule"
+    )
+    assert (
+        "in draft-model two tokens were tied to within rounding (the weights are bfloat16), or the rule is"
+        in said
+    )
+    lossy = lane([1, 3], "draft-model", "typical")
+    assert (
+        render.comparison({"none": plain, "typical": lossy})
+        == "Texts that differ from plain decoding's: typical."
+    )
+    both = render.comparison({"none": plain, "typical": lossy, "draft-model": other})
+    assert "so in draft-model two" in both and "plain decoding's: typical, draft-model." in both
+    assert (
+        render.comparison({"none": plain, "draft-model": lane([1, 2], "draft-model")})
+        == "All texts are equal."
+    )

@@ -47,8 +47,14 @@ STATISTICS = (
     "#acc drafts =     42, #gen tokens =    {g}, #acc tokens =   {a}, #mean acc len = 3.10, #acc rate/pos = ({r}), "
     "dur(b,g,a) = 0.004, 402.100, 0.310 ms\n"
 )
-OLD_STATISTICS = "statistics ngram_simple: #calls = 15, #gen drafts = 5, #acc drafts = 5, #gen tokens = 187, #acc tokens = 73\n"
-SGLANG_LINE = "Decode batch, #running-req: 1, accept len: 3.41, accept rate: 0.48, cap len: 4.10, block accept len: 3.60, x\n"
+OLD_STATISTICS = (
+    "statistics ngram_simple: #calls = 15, #gen drafts = 5, #acc drafts = 5, #gen tokens = 187, #acc "
+)
+OLD_STATISTICS += "tokens = 73\n"
+SGLANG_LINE = (
+    "Decode batch, #running-req: 1, accept len: 3.41, accept rate: 0.48, cap len: 4.10, block accept len: "
+)
+SGLANG_LINE += "3.60, x\n"
 FORK = (
     "llamacpp:draft_tokens_total 36\nllamacpp:draft_tokens_accepted_total 18\n"
     "llamacpp:draft_verify_steps_total 12\n"
