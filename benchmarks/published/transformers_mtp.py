@@ -23,8 +23,8 @@ def make(out: Path, target: common.Target) -> None:
 
 def _one(folder: Path, target: common.Target, count: int, seed: int) -> None:
     from transformers import LlamaForCausalLM
-    from transformers.cache_utils import MtpCache  # type: ignore[attr-defined]
-    from transformers.modeling_layers import MtpModel  # type: ignore[attr-defined]
+    from transformers.cache_utils import MtpCache
+    from transformers.modeling_layers import MtpModel
 
     main: Any = LlamaForCausalLM.from_pretrained(target.folder, dtype=torch.float32).eval()
     main.config.num_mtp_layers = count

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from . import common
@@ -67,8 +68,8 @@ def _with_modules(folder: Path, modules: Path, target: common.Target) -> Path:
         for part, heads in width.items()
     }
     folder.mkdir()
-    common.save_file(
-        target.weights | biases | common.load_file(modules / "model.safetensors"),
+    save_file(
+        target.weights | biases | load_file(modules / "model.safetensors"),
         folder / "model.safetensors",
     )
     (folder / "config.json").write_text(json.dumps(config))
