@@ -47,6 +47,7 @@ def _one(folder: Path, target: common.Target, count: int, seed: int) -> None:
         for before, after in NAMES.items():
             rest = rest.replace(before, after)
         named[f"model.layers.{common.LAYERS + int(number)}.{rest}"] = value
-    config = {key: value for key, value in main.config.to_dict().items() if key != "num_mtp_layers"}
+    gone = {"num_mtp_layers", "_name_or_path"}  # not of such a file; a path of this machine
+    config = {key: value for key, value in main.config.to_dict().items() if key not in gone}
     ran = f"transformers {version('transformers')}: MtpModel.forward, {count} module(s)"
     common.write(folder, "mtp", ran, found, [], named, config | {"num_nextn_predict_layers": count})
