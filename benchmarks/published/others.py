@@ -66,6 +66,6 @@ def _one(kind: str, model: str, config: str) -> dict[str, Any] | None:
     with TemporaryDirectory() as place:
         made.save_pretrained(place)
         with safe_open(Path(place) / "model.safetensors", "pt") as weights:
-            shapes = {name: list(weights.get_slice(name).get_shape()) for name in weights.keys()}
+            shapes = {name: list(weights.get_slice(name).get_shape()) for name in sorted(weights.keys())}
         written = json.loads((Path(place) / "config.json").read_text())
     return {"ran": f"speculators {version('speculators')}", "config": written, "weights": shapes}

@@ -42,7 +42,10 @@ def _one(folder: Path, target: common.Target, seed: int, options: dict[str, Any]
     kind: Any = Qwen3Config if options.pop("shape", "") == "qwen3" else LlamaConfig
     layer = kind(num_hidden_layers=options.pop("layers", 1), **common.LAYER)
     layer._attn_implementation = "eager"
-    entries = {"draft_vocab_size": common.GUESSED, "eagle_aux_hidden_state_layer_ids": USUAL} | options
+    entries: dict[str, Any] = {
+        "draft_vocab_size": common.GUESSED,
+        "eagle_aux_hidden_state_layer_ids": USUAL,
+    } | options
     config = Eagle3SpeculatorConfig(
         transformer_layer_config=layer,
         speculators_config=SpeculatorsConfig(

@@ -56,7 +56,7 @@ def _one(out: Path, own: str | None, qwen: str, layer: Any, target: common.Targe
     common.scatter(model, seed)
     with torch.no_grad():
         if "qwen3_5" in layer.model_type:  # its norms multiply by 1 + w
-            for name, weight in model.named_parameters():
+            for weight in model.parameters():
                 if weight.ndim == 1:
                     weight.sub_(1)
         model.embed_tokens.weight.copy_(target.weights["model.embed_tokens.weight"])

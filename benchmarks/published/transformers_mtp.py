@@ -23,8 +23,8 @@ def make(out: Path, target: common.Target) -> None:
 
 def _one(folder: Path, target: common.Target, count: int, seed: int) -> None:
     from transformers import LlamaForCausalLM
-    from transformers.cache_utils import MtpCache  # type: ignore[attr-defined]
-    from transformers.modeling_layers import MtpModel  # type: ignore[attr-defined]
+    from transformers.cache_utils import MtpCache
+    from transformers.modeling_layers import MtpModel
 
     main: Any = LlamaForCausalLM.from_pretrained(target.folder, dtype=torch.float32).eval()
     main.config.num_mtp_layers = count
@@ -47,6 +47,7 @@ def _one(folder: Path, target: common.Target, count: int, seed: int) -> None:
         for before, after in NAMES.items():
             rest = rest.replace(before, after)
         named[f"model.layers.{common.LAYERS + int(number)}.{rest}"] = value
-    config = {key: value for key, value in main.config.to_dict().items() if key != "num_mtp_layers"}
+    gone = {"num_mtp_layers", "_name_or_path"}  # not of such a file; a path of this machine
+    config = {key: value for key, value in main.config.to_dict().items() if key not in gone}
     ran = f"transformers {version('transformers')}: MtpModel.forward, {count} module(s)"
     common.write(folder, "mtp", ran, found, [], named, config | {"num_nextn_predict_layers": count})

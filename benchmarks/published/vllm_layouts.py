@@ -1,4 +1,4 @@
-"""Layouts that only vLLM reads, or that it reads in its own way, and MiMo's modules: guesses of its engine on a CPU.
+"""Layouts that only vLLM reads, or that it reads in its own way: guesses of its engine on a CPU.
 
 Each head runs in a process of its own. vLLM tells its guesses and no logits, and drafts behind a token that it wrote
 itself, so the beginning of two tokens has no chain.
@@ -36,15 +36,10 @@ def make(out: Path, target: common.Target) -> None:
 
 def _chains(folder: Path, target: common.Target, method: str) -> tuple[list[list[int]], str]:
     """The engine's guesses behind each beginning."""
-    own = method == "mtp"  # the modules come in the target's own folder
     with TemporaryDirectory() as made:
         place = Path(made)
-        there: dict[str, Any] = {"method": method, "num_speculative_tokens": common.DEPTH}
+        there = {"method": method, "model": str(folder), "num_speculative_tokens": common.DEPTH}
         job = {"target": str(target.folder), "speculative_config": there, "tokens": 2}
-        if own:
-            job["target"] = str(_with_modules(place / "target", folder, target))
-        else:
-            there["model"] = str(folder)
         prompts = [common.TEXT[:size] for size in range(2, len(common.TEXT))]
         (place / "job.json").write_text(json.dumps(job | {"prompts": prompts, "max_model_len": 128}))
         lane = Path(__file__).with_name("vllm_lane.py")
@@ -54,25 +49,6 @@ def _chains(folder: Path, target: common.Target, method: str) -> tuple[list[list
         assert answer["text"][0] == common.TEXT[len(prompt)], "the engine writes another text"
     chains = [answer["rounds"][0]["guesses"] for answer in result["answers"]]
     return [[], *chains], f"vLLM {result['vllm']} on a CPU, method {method}"
-
-
-def _with_modules(folder: Path, modules: Path, target: common.Target) -> Path:
-    """The target as a MiMo model, which is of Qwen2's shape: the biases that it has not are zero."""
-    config = json.loads((modules / "config.json").read_text())
-    width = {"q": config["num_attention_heads"], "k": config["num_key_value_heads"]}
-    width["v"] = width["k"]
-    biases = {
-        f"model.layers.{layer}.self_attn.{part}_proj.bias": torch.zeros(heads * config["head_dim"])
-        for layer in range(common.LAYERS)
-        for part, heads in width.items()
-    }
-    folder.mkdir()
-    common.save_file(
-        target.weights | biases | common.load_file(modules / "model.safetensors"),
-        folder / "model.safetensors",
-    )
-    (folder / "config.json").write_text(json.dumps(config))
-    return folder
 
 
 def _layer(
@@ -86,8 +62,6 @@ def _layer(
     made = {
         f"{before}{name}.weight": 0.4 * torch.randn(*shape, generator=drawn) for name, shape in shapes.items()
     }
-    if biases:
-        made |= {f"{before}self_attn.{part}_proj.bias": _norm(drawn, rows[part]) - 1 for part in rows}
     return made | {f"{before}post_attention_layernorm.weight": _norm(drawn)}
 
 
@@ -146,23 +120,9 @@ def _medusa(drawn: torch.Generator, target: common.Target) -> Head:
     return "medusa", [], tensors, config | sizes
 
 
-def _mimo(drawn: torch.Generator, target: common.Target) -> Head:
-    before = "model.mtp_layers.0."
-    names = ("input_layernorm", "token_layernorm", "hidden_layernorm", "final_layernorm")
-    tensors = _layer(drawn, before, biases=True) | {f"{before}{name}.weight": _norm(drawn) for name in names}
-    tensors[f"{before}input_proj.weight"] = 0.2 * torch.randn(32, 64, generator=drawn)
-    config = LLAMA | {
-        "architectures": ["MiMoForCausalLM"],
-        "model_type": "qwen2",
-        "num_hidden_layers": common.LAYERS,
-    }
-    return "mtp", [], tensors, config | {"num_nextn_predict_layers": 1, "tie_word_embeddings": False}
-
-
 HEADS: dict[str, tuple[str, Callable[[torch.Generator, common.Target], Head]]] = {
     "vllm-eagle": ("eagle", _eagle),
     "vllm-eagle-nested": ("eagle", _nested),
     "vllm-eagle3-norm-before-fc": ("eagle3", _eagle3),
     "vllm-medusa": ("medusa", _medusa),
-    "mimo-mtp": ("mtp", _mimo),
 }
