@@ -1,7 +1,7 @@
 """A lane's settings translated to other programs: transformers' `generate`, and vLLM's `speculative_config`.
 
 What has no counterpart there is listed in a comment line, never approximated. The names of transformers
-are those of version 5.23, where an assistant's draft length is read from the assistant's generation config; vLLM's
+are those of version 5.24, where an assistant's draft length is read from the assistant's generation config; vLLM's
 are those of its documentation of 2026 and were not run here.
 """
 
@@ -21,7 +21,7 @@ from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings, as_settings
 
-TRANSFORMERS = "5.23"
+TRANSFORMERS = "5.24"
 YOURS = "Your prompt"  # stands in the code where no prompt is given
 
 
