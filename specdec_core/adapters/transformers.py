@@ -73,15 +73,7 @@ def record(
     with torch.inference_mode(), observer.watching():
         given = torch.tensor([ids], device=model.device)
         options.setdefault("attention_mask", torch.ones_like(given))
-        run: Any = model  # whose `generate` torch types as a tensor
-        try:
-            output = run.generate(given, max_new_tokens=max_new_tokens, **options)
-        except SpecdecError:
-            raise
-        except ValueError as error:  # what it finds wrong with its options
-            raise SettingsError(
-                f"transformers refuses this call of generate: {_first_line(error)}"
-            ) from error
+        output = _generated(model, given, max_new_tokens=max_new_tokens, **options)
     if observer.setup is None:
         raise SettingsError(
             "This call of generate does not speculate: give an assistant_model, prompt_lookup_num_tokens or "
@@ -156,8 +148,20 @@ def settings_of(setup: Setup, seed: int, most: int) -> Settings:
     )
 
 
-def _first_line(error: ValueError) -> str:
-    return (str(error).strip().splitlines() or ["it does not say why."])[0][:300]
+def _generated(model: PreTrainedModel, ids: torch.Tensor, **options: Any) -> Any:
+    """What the model's `generate` returns.
+
+    Raises:
+        SettingsError: in its own words, if it refuses its options.
+    """
+    run: Any = model  # whose `generate` torch types as a tensor
+    try:
+        return run.generate(ids, **options)
+    except SpecdecError:
+        raise
+    except ValueError as error:
+        said = (str(error).strip().splitlines() or ["it does not say why."])[0][:300]
+        raise SettingsError(f"transformers refuses this call of generate: {said}") from error
 
 
 def _info(model: PreTrainedModel) -> ModelInfo:

@@ -1,7 +1,7 @@
 """A lane's settings translated to other programs: transformers' `generate`, and vLLM's `speculative_config`.
 
 What has no counterpart there is listed in a comment line, never approximated. The names of transformers
-are those of version 5.23, where an assistant's draft length is read from the assistant's generation config; vLLM's
+are those of version 5.24, where an assistant's draft length is read from the assistant's generation config; vLLM's
 are those of 0.32, with which draft models, n-grams, EAGLE-3 and suffixes were run on a CPU.
 """
 
@@ -35,7 +35,7 @@ from .portable_common import (
     seed,
 )
 
-TRANSFORMERS = "5.23"
+TRANSFORMERS = "5.24"
 FIRST_RUNNER = {
     "parallel-draft",
     "shared-tokens",

@@ -88,7 +88,7 @@ def run(text: str) -> list[int]:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_copied_code_runs_and_writes_the_lane_s_greedy_tokens(models: sd.Models, name: str) -> None:
-    """Catches: an argument that transformers 5.23 does not know, or reads from somewhere else."""
+    """Catches: an argument that transformers 5.24 does not know, or reads from somewhere else."""
     wanted = settings(**RUNS[name])
     assert run(code(wanted)) == sd.decode(models, PROMPT, wanted).token_ids
 
@@ -126,7 +126,7 @@ def test_every_name_is_one_that_transformers_knows_and_validates() -> None:
 def test_the_draft_length_reaches_transformers(
     gamma: int, schedule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """transformers 5.23 ignores num_assistant_tokens in the call: without the assistant's own setting it drafts 20."""
+    """transformers 5.24 ignores num_assistant_tokens in the call: without the assistant's own setting it drafts 20."""
     lengths = []
     ask = AssistedCandidateGenerator.get_candidates
 

@@ -93,7 +93,7 @@ def test_a_stop_string_ends_each_text_of_a_batch() -> None:
 
 
 def test_a_character_over_several_tokens_is_a_stop_string() -> None:
-    """transformers looks at tokens one by one and misses it. Catches: a text that is left to bytes."""
+    """Catches: a text whose tokens are looked at one by one, each of them a broken character."""
     models, _ = round_about()
     trace = sd.decode(models, "the", sd.Settings(proposer="none", max_new_tokens=20, stop=("😀",)))
     assert trace.end == "stop" and trace.text.endswith("😀")
