@@ -20,6 +20,7 @@ from specdec_core.runtime.windows import Windows
 from .draft_vocabulary import NarrowReader
 from .generation import Generation
 from .sizes import model_info
+from .surplus import unknown_entries
 from .tokenizer import Codec, HubCodec
 from .translation import ForeignDraft
 
@@ -232,8 +233,8 @@ class Models:
         )
 
     def notes(self) -> list[str]:
-        """Sentences on where a text begins and ends otherwise than in `generate`, and on drafts that read less than the
-        target."""
+        """Sentences on where a text begins and ends otherwise than in `generate`, on entries of the target's
+        configuration that nothing declares, and on drafts that read less than the target."""
         found, name = [], self.target.info.name
         if appended := self.codec.appended if isinstance(self.codec, HubCodec) else []:
             found.append(
@@ -245,6 +246,13 @@ class Models:
                 f"The chat template ends an answer with {self.codec.names([self.turn_end])[0]}, which the model's "
                 "generation config does not name as an end. An answer to a prompt in that template ends there too, "
                 "unlike in transformers' generate; to a prompt given as text or token ids it does not."
+            )
+        if isinstance(self.target, HubModel) and (unknown := unknown_entries(self.target.model.config)):
+            kind = type(self.target.model.config).__name__
+            found.append(
+                f"The config.json of '{name}' also has {', '.join(unknown[:5])}"
+                + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
+                + f", which transformers' {kind} does not declare."
             )
         for draft in (self.draft, self.larger_draft, self.parallel_draft):
             if draft is not None and draft.positions < self.target.positions:

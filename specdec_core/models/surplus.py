@@ -27,6 +27,33 @@ _LAYER = re.compile(r"(^|\.)layers\.(\d+)\.")
 _ANNOUNCED = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers", "num_mtp_modules")
 
 
+_IDLE = frozenset(
+    """
+    auto_map is_llama_config torch_dtype unsloth_fixed unsloth_version use_bfloat16 model_max_length
+    quantization_config rope_scaling rope_theta rope_interleaved _attn_implementation _commit_hash
+    pad_token bos_token eos_token unk_token unk_token_id sep_token_id cls_token_id mask_token_id
+    decoder_start_token_id is_decoder add_cross_attention tie_encoder_decoder prefix pard_token
+    tokenizer_class task_specific_params finetuning_task pruned_heads torchscript gradient_checkpointing
+    num_labels transformers.js_config
+    """.split()
+)
+"""Entries that some programs write, and that are no part of a computation."""
+
+
+def unknown_entries(config: PreTrainedConfig) -> list[str]:
+    """Entries of a model's config.json with a value that transformers' class for it does not declare."""
+    try:
+        known = set(type(config)().to_dict()) | set(config.attribute_map)
+    except Exception:  # a class that cannot be made without entries
+        return []
+    announced = {*_IDLE, *_ANNOUNCED}
+    return sorted(
+        key
+        for key, value in config.to_dict().items()
+        if value is not None and key not in known | announced and not key.startswith(("specdec_", "_"))
+    )
+
+
 def check(model: PreTrainedModel, info: Mapping[str, Collection[str]], source: str) -> None:
     """Check what transformers found when it read the weights of `source`; `info` is its `output_loading_info`.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
     BartConfig,
     BertConfig,
@@ -23,6 +24,7 @@ from transformers import (
 
 import specdec_core as sd
 from specdec_core.models.hub import check_architecture
+from specdec_core.models.surplus import unknown_entries
 from specdec_core.proposers import available
 
 from .tiny import ARCHITECTURES, build, generate, like, tokenizer
@@ -318,3 +320,23 @@ def test_a_parallel_draft_is_loaded_beside_the_usual_one(tmp_path: Path) -> None
         and trace.header.draft is not None
         and trace.header.draft.name == "masked"
     )
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_entries_of_a_configuration_that_its_class_lacks_are_named(architecture: str, tmp_path: Path) -> None:
+    """Catches: an entry that changes a model where it was made, passed over without a word; talk of sound entries."""
+    config = build(architecture).config
+    config.save_pretrained(tmp_path)
+    assert unknown_entries(AutoConfig.from_pretrained(tmp_path)) == []
+    stored = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(stored | {"zebra_scale": 2.0, "use_cache": False}))
+    assert unknown_entries(AutoConfig.from_pretrained(tmp_path)) == ["zebra_scale"]
+
+
+def test_an_undeclared_entry_is_said_with_the_models_remarks(tmp_path: Path) -> None:
+    build("llama", vocab_size=300).save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    stored = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(stored | {"zebra_scale": 2.0}))
+    said = " ".join(sd.load_models(tmp_path, device="cpu").generation.remarks(sd.Settings()))
+    assert "zebra_scale, which transformers' LlamaConfig does not declare" in said

@@ -23,7 +23,7 @@ class Gated35(Joining, Qwen3_5DecoderLayer):
     """A module with Qwen3.5's layer, whose attention has a gate, turns a part of each head, and norms by 1 + weight."""
 
     def __init__(self, config: Qwen3_5TextConfig, states_first: bool = False) -> None:
-        super().__init__(config, config.layer_types.index("full_attention"))
+        super().__init__(config, list(config.layer_types or ()).index("full_attention"))
         self.self_attn.layer_idx = 0
         self.join(config, Qwen3_5RMSNorm, states_first)
 
@@ -32,7 +32,7 @@ class GatedNext(Joining, Qwen3NextDecoderLayer):
     """A module with Qwen3-Next's layer, likewise."""
 
     def __init__(self, config: Qwen3NextConfig, states_first: bool = False) -> None:
-        super().__init__(config, config.layer_types.index("full_attention"))
+        super().__init__(config, list(config.layer_types or ()).index("full_attention"))
         self.self_attn.layer_idx = 0
         self.join(config, Qwen3NextRMSNorm, states_first)
 
