@@ -17,6 +17,7 @@ from .tiny import build
 from .tiny_heads import WIDTH, all_heads
 
 SIZE, LAYERS = 300, 6
+OTHERS = Path(__file__).with_name("published") / "others"
 WRITERS: dict[str, Any] = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3}
 FITS = Target(WIDTH, SIZE, WIDTH, LAYERS)
 
@@ -160,3 +161,19 @@ def test_numbered_files_are_read_by_their_index(tmp_path: Path) -> None:
     index.write_text(json.dumps({"weight_map": where}))
     (folder / names[1]).unlink()
     assert f"names {names[1]}, which is not there" in _refusal("eagle", folder)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in OTHERS.glob("*.json")))
+@pytest.mark.parametrize("announced", [True, False])
+def test_kinds_that_are_not_run_are_refused_by_their_names(
+    name: str, announced: bool, tmp_path: Path
+) -> None:
+    """As speculators writes them, and with nothing but their tensors. Catches: one of them half read as an EAGLE head,
+    the advice to load it as another kind."""
+    made = json.loads((OTHERS / f"{name}.json").read_text())
+    weights = {key: torch.ones(shape) for key, shape in made["weights"].items()}
+    save_file(weights, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(made["config"] if announced else {"hidden_size": 32}))
+    for kind in ("eagle", "eagle3", "mtp"):
+        refusal = _refusal(kind, tmp_path)
+        assert f"holds {kinds.NOT_RUN[name]} (it has" in refusal and "not run here" in refusal
