@@ -181,6 +181,10 @@ def _counts(data: bytes) -> Acceptance | None:
 
 def _later(now: Acceptance, since: Path) -> Acceptance:
     """What was counted since an earlier page of metrics."""
+    if not now.series:
+        raise TraceError(
+            "--since takes the difference of two pages of /metrics, and the first file is not one."
+        )
     before = _engines(_read(since), since)
     if before is None:
         raise TraceError(f"'{since}' is a trace, which has no counters.")

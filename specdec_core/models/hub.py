@@ -149,31 +149,6 @@ def check_present(source: str) -> None:
             HfApi().model_info(source, timeout=10)
 
 
-def check_download(source: str, most: int) -> None:
-    """Refuse a hub id whose safetensors are larger than `most` bytes together and not all here.
-
-    Raises:
-        DownloadRefused: naming both sizes.
-    """
-    from huggingface_hub import HfApi, try_to_load_from_cache
-
-    if Path(source).is_dir():
-        return
-    with sentences(source):
-        siblings = HfApi().model_info(source, files_metadata=True, timeout=10).siblings or []
-    total = sum(
-        file.size or 0
-        for file in siblings
-        if file.rfilename.endswith(".safetensors")
-        and not isinstance(try_to_load_from_cache(source, file.rfilename), str)
-    )
-    if total > most:
-        raise DownloadRefused(
-            f"'{short(source)}' would be a download of {total / 1e9:,.1f} GB, and up to {most / 1e9:,.0f} GB are "
-            "fetched to look into files. Fetch it first (models --fetch), or give a folder."
-        )
-
-
 def find_file(source: str, names: Sequence[str]) -> Path | None:
     """The first of these files that a folder or hub id has, fetched into the hub's cache if need be; None without any.
 

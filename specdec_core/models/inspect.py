@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from specdec_core.errors import ModelError
+from specdec_core.errors import DownloadRefused, ModelError
 
 from . import gguf, gguf_header, hub, sources
+from .explain import sentences
 from .gguf_kinds import companion
 from .heads import READERS, Target, files, kinds, shapes
 from .heads.contents import Contents
@@ -110,7 +111,7 @@ def inspect(name: str, target: str | None = None) -> Report:
         if found is not None:
             return _gguf(found)
     hub.check_present(where)
-    hub.check_download(where, LARGEST_DOWNLOAD)
+    _check_download(where)
     config = files.read_config(where, "model or head")
     for kind in files.WEIGHTS:
         listed = files.weights(where, kind)
@@ -120,6 +121,32 @@ def inspect(name: str, target: str | None = None) -> Report:
         if held is not None and (kind == held.name or held.name in kinds.NOT_RUN):
             return _head(where, config, listed[0], held, target)
     return _model(where, config)
+
+
+def _check_download(source: str) -> None:
+    """Refuse a hub id whose safetensors are larger than `LARGEST_DOWNLOAD` together and not all here.
+
+    Raises:
+        DownloadRefused: naming both sizes.
+    """
+    from huggingface_hub import HfApi, try_to_load_from_cache
+
+    if Path(source).is_dir():
+        return
+    with sentences(source):
+        siblings = HfApi().model_info(source, files_metadata=True, timeout=10).siblings or []
+    total = sum(
+        file.size or 0
+        for file in siblings
+        if file.rfilename.endswith(".safetensors")
+        and not isinstance(try_to_load_from_cache(source, file.rfilename), str)
+    )
+    if total > LARGEST_DOWNLOAD:
+        raise DownloadRefused(
+            f"'{files.short(source)}' would be a download of {total / 1e9:,.1f} GB, and up to "
+            f"{LARGEST_DOWNLOAD / 1e9:,.0f} GB are fetched to look into files. Fetch it first (models --fetch), or "
+            "give a folder."
+        )
 
 
 def _head(

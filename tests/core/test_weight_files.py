@@ -105,24 +105,20 @@ def test_layers_beyond_those_that_are_announced_are_named(folder: Path) -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_old_checkpoints_masks_are_known_by_their_form(kept: bool, tmp_path: Path) -> None:
-    """Catches: GPT-J's masks refused as layers; a bias that was trained taken for one."""
-    from transformers import GPTJConfig, GPTJForCausalLM
+    """Catches: GPT-Neo's masks refused as layers; a bias that was trained taken for one."""
+    from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
-    config = GPTJConfig(
-        vocab_size=300,
-        n_embd=32,
-        n_layer=2,
-        n_head=4,
-        n_positions=64,
-        rotary_dim=8,
-        bos_token_id=0,
-        eos_token_id=1,
-    )
-    GPTJForCausalLM(config).save_pretrained(tmp_path / "old")
+    config = GPTNeoConfig(
+        vocab_size=300, hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]],
+        max_position_embeddings=64, window_size=16, bos_token_id=0, eos_token_id=1,
+    )  # fmt: skip
+    GPTNeoForCausalLM(config).save_pretrained(tmp_path / "old")
     tiny.tokenizer().save_pretrained(tmp_path / "old")
     mask = ONES(1, 1, 64, 64).tril() if kept else torch.rand(1, 1, 64, 64)
-    name = "transformer.h.0.attn.bias"
-    old = add(tmp_path / "old", {name: mask, "transformer.h.0.attn.masked_bias": torch.tensor(-1e9)})
+    name = "transformer.h.0.attn.attention.bias"
+    old = add(
+        tmp_path / "old", {name: mask, "transformer.h.0.attn.attention.masked_bias": torch.tensor(-1e9)}
+    )
     if kept:
         assert sd.load_models(old, device="cpu").eos
     else:
