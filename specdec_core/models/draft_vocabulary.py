@@ -67,11 +67,13 @@ def read(name: str, tensors: Mapping[str, Tensor], vocabulary: int) -> Tensor | 
 
 def _listed(name: str, marked: Tensor) -> Tensor:
     """The ids that a `t2d` marks, int64 (k,)."""
-    if marked.ndim != 1 or marked.dtype != torch.bool or not bool(marked.any()):
+    if marked.ndim != 1 or marked.dtype != torch.bool:
         raise ModelError(
             f"'{name}' has a damaged draft vocabulary: {OTHER} should mark tokens in a list of yes and no, got "
             f"{str(marked.dtype).removeprefix('torch.')} of shape {tuple(marked.shape)}."
         )
+    if not bool(marked.any()):
+        raise ModelError(f"'{name}' has a damaged draft vocabulary: {OTHER} marks no token.")
     return marked.nonzero().flatten()
 
 

@@ -104,6 +104,53 @@ def test_an_entry_of_another_computation_is_named(change: dict[str, Any], named:
     assert named in _refusal("eagle3", _add(tmp_path, **change))
 
 
+def test_entries_and_tables_without_effect_in_published_heads(tmp_path: Path) -> None:
+    """Catches: sound heads refused for vLLM's tree sizes, a model's entries beside Medusa heads, or saved angles."""
+    model: dict[str, Any] = {
+        "hidden_size": WIDTH,
+        "intermediate_size": 48,
+        "num_attention_heads": 4,
+        "hidden_act": "silu",
+    }
+    beside = _add(_folder(tmp_path / "m", "medusa"), max_paths=64, topk=10, medusa_choices=[[0]], **model)
+    READERS["medusa"](str(beside), FITS)
+    whole: Any = READERS["eagle"](str(_folder(tmp_path / "e", "eagle")), FITS)
+    angles: Any = whole.rotary.inv_freq
+    key = "layers.0.self_attn.rotary_emb.inv_freq"
+    READERS["eagle"](str(_add(tmp_path / "e", {key: angles.half()}, parallel_drafting=False)), FITS)
+    assert key in _refusal("eagle", _add(tmp_path / "e", {key: 2 * angles}))
+    for vocabulary, said in ((SIZE, ""), (SIZE - 1, "truncated_vocab_size")):
+        folder = _add(_folder(tmp_path / f"v{vocabulary}", "eagle"), truncated_vocab_size=vocabulary)
+        if said:
+            assert said in _refusal("eagle", folder)
+        else:
+            READERS["eagle"](str(folder), FITS)
+
+
+def test_quantised_weights_of_heads_are_called_so(tmp_path: Path) -> None:
+    """Catches: a traceback on fp8 weights, and 'it has no midlayer weights' for packed ones."""
+    for at, extra in enumerate(
+        ({"midlayer.q_proj.qweight": torch.ones(3, dtype=torch.int32)}, {"fc.weight_scale": torch.ones(1)})
+    ):
+        assert "quantised" in _refusal("eagle3", _add(_folder(tmp_path / str(at), "eagle3"), extra))
+    fc = load_file(_weights(_folder(tmp_path / "fc", "eagle3")))["fc.weight"]
+    assert "whole numbers (I8)" in _refusal("eagle3", _add(tmp_path / "fc", {"fc.weight": fc.to(torch.int8)}))
+    READERS["eagle3"](str(_add(tmp_path / "fc", {"fc.weight": fc.to(torch.float8_e4m3fn)})), FITS)
+
+
+def test_the_targets_matrices_beside_modules(tmp_path: Path) -> None:
+    """Copies under the target's own names are shared, others used. Catches: modules exported with them refused."""
+    fits = Target.of(build("llama", vocab_size=SIZE, num_hidden_layers=LAYERS))
+    assert fits.output is not None and fits.embedding is not None
+    folder, own = _folder(tmp_path / "mtp", "mtp"), torch.randn(SIZE, WIDTH)
+    names = ("lm_head.weight", "model.embed_tokens.weight")
+    copies = {names[0]: fits.output.detach().clone(), names[1]: fits.embedding.detach().clone()}
+    shared: Any = READERS["mtp"](str(_add(folder, copies)), fits)
+    assert not hasattr(shared, "lm_head") and not hasattr(shared, "embed_tokens")
+    used: Any = READERS["mtp"](str(_add(folder, {names[0]: own, names[1]: own.clone()})), fits)
+    assert torch.equal(used.lm_head.weight, own) and torch.equal(used.embed_tokens.weight, own)
+
+
 def test_copies_are_compared(tmp_path: Path) -> None:
     """An output matrix and embeddings equal to the target's are shared, others are used. Catches: a head that guesses
     with the target's matrix where its file has another."""

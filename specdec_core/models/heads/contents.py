@@ -28,7 +28,8 @@ WITHOUT_EFFECT = frozenset(
     modal_type forced_bos_token_id forced_eos_token_id attn_implementation has_no_defaults_at_init embed_requires_grad
     initializer_range attention_dropout hidden_dropout embd_pdrop resid_pdrop pretraining_tp gradient_checkpointing
     vocab_size max_position_embeddings unsloth_version unsloth_fixed ttt_length ttt_steps num_lookahead_tokens
-    target_model_type max_seq_len max_window_layers step_loss_decay
+    target_model_type max_seq_len max_window_layers step_loss_decay embed_init_std model_max_length
+    attn_implementation_autoset max_paths topk medusa_choices use_mtp
     """.split()
 )
 """Entries of a config.json that change nothing of what a head computes: names, dtypes, training and generation."""
@@ -134,7 +135,8 @@ class Contents(Mapping[str, Tensor]):
             tensor: Tensor = self._file(key).get_tensor(stored)
         except (SafetensorError, OSError):
             raise ModelError(f"'{self.name}' has damaged weights: '{stored}' could not be read.") from None
-        if not torch.isfinite(tensor).all():
+        finite = tensor if not tensor.is_floating_point() or tensor.itemsize > 1 else tensor.float()  # fp8
+        if not torch.isfinite(finite).all():
             raise ModelError(
                 f"'{self.name}' has damaged weights: '{stored}' holds numbers that are not finite. Train or fetch it "
                 "again."

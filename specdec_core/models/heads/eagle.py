@@ -110,6 +110,8 @@ def read(source: str, target: Target) -> EagleHead:
     if shape.num_hidden_layers != 1:
         raise ModelError(f"'{name}' has {shape.num_hidden_layers} layers; an EAGLE head has one.")
     shape.hidden_size = target.width
+    if config.get("truncated_vocab_size") not in (None, target.vocabulary):
+        raise shapes.unsupported(name, "truncated_vocab_size", config["truncated_vocab_size"])
     own = own_copy(contents, EMBEDDING, target.embedding)
     if not own:
         target.check_embeds(name, target.width)
@@ -119,7 +121,11 @@ def read(source: str, target: Target) -> EagleHead:
             f"'{name}' holds no complete EAGLE head: of '{INPUT_NORM}' and '{NORM}' one is missing. Export it again."
         )
     bias, norms = "fc.bias" in contents, NORM in contents
-    _check_bias(name, bias, [config.get("bias"), config.get("eagle_fc_bias")])
+    _check_bias(
+        name,
+        bias,
+        [config.get("bias"), config.get("eagle_fc_bias"), shapes.layer_entries(contents).get("bias")],
+    )
     output = own_copy(contents, OUTPUT, target.output)
 
     def made() -> EagleHead:

@@ -26,6 +26,8 @@ WEIGHTS = {
 }
 """The files of each kind; the first one found is used, before numbered ones with an index."""
 INDEX = "model.safetensors.index.json"
+PACKED = (".qweight", ".weight_packed", ".SCB", ".absmax", ".weight_scale", ".weight_scale_inv")
+"""Ends of the names of tensors that only quantised weights have (AWQ, GPTQ, compressed-tensors, bitsandbytes, fp8)."""
 
 
 def read(source: str, kind: str) -> Contents:
@@ -45,6 +47,12 @@ def read(source: str, kind: str) -> Contents:
     places, targets = next((one for one in tried if one is not None), (None, False))
     if places is None:
         raise ModelError(_without_weights(source, name, title, list(WEIGHTS[kind])))
+    packed = next((key for key in sorted(places) if key.endswith(PACKED)), None)
+    if packed is not None:
+        raise ModelError(
+            f"'{name}' has quantised weights, such as '{packed}', which are not read here in heads. Choose one whose "
+            "weights are in float32, float16 or bfloat16."
+        )
     found = recognise(config, places)
     if found is not None and found.name in NOT_RUN:
         raise ModelError(

@@ -121,6 +121,8 @@ def read(source: str, target: Target) -> MedusaHeads:
     shared = config.get(SHARED) is True or _shares_output(contents, target)
     bias = not _without_bias(contents)
     _check_width(name, config, target)
+    for key in (*shapes.SIZES, *shapes.ROPE, *shapes.NO_EFFECT, "sliding_window", "layer_types"):
+        config.get(key)  # the target's, in files saved beside it: these heads have no such layers
     wanted = expected(count, blocks, target.width, None if shared else target.vocabulary, bias)
     missing = next((key for key in wanted if key not in contents), None)
     if missing is not None:

@@ -193,10 +193,16 @@ def read(source: str, target: Target) -> MtpModules:
     name, config = contents.name, contents.config
     names, count = _numbered(contents)
     contents.skip(*NOT_GUESSED_WITH)
+    if config.get("mtp_use_dedicated_embeddings") not in (None, False):
+        raise shapes.unsupported(name, "mtp_use_dedicated_embeddings", config["mtp_use_dedicated_embeddings"])
     shape = _shape(contents, target)
     ids = draft_vocabulary.read(name, contents, target.vocabulary)
     own = _own(contents, EMBEDDING, count, target.embedding)
     output = _own(contents, OUTPUT, count, target.output)
+    # the whole target's, beside the modules
+    contents.rename(lambda key: EMBEDDING if key == f"model.{EMBEDDING}" and not own else key)
+    own = own or own_copy(contents, EMBEDDING, target.embedding)
+    output = output or own_copy(contents, "lm_head.weight", target.output)
     if not own:
         target.check_embeds(name, target.width)
 

@@ -46,6 +46,7 @@ NO_EFFECT: dict[str, tuple[Any, ...]] = {
     "attn_output_gate": (False,),
     "residual_multiplier": (1, 1.0),
     "qkv_bias": (True, False),  # the tensors decide
+    "parallel_drafting": (False,),
 }
 """Entries that change a layer unless they have one of these values."""
 

@@ -114,11 +114,32 @@ def filled(contents: Contents, kind: str, made: Any) -> Any:
                 f"'{name}' holds no complete {kind}: '{key}' is missing. Fetch or export it again."
             )
         fitting(name, contents.stored(key), contents.shape(key), tuple(tensor.shape))
+        if tensor.is_floating_point() and "F" not in contents.dtype(key):
+            raise ModelError(
+                f"'{name}' has the weight '{contents.stored(key)}' in whole numbers ({contents.dtype(key)}), which is "
+                "not read here in heads. Choose one whose weights are in float32, float16 or bfloat16."
+            )
     head = made()
+    for key in [
+        key for key in contents if key.endswith("rotary_emb.inv_freq")
+    ]:  # saved by older transformers
+        _check_angles(contents, key, head.rotary)
     head.load_state_dict(
         {key: own if key in given else contents[key] for key, own in head.state_dict().items()}
     )
     return head.requires_grad_(False).eval()
+
+
+def _check_angles(contents: Contents, key: str, rotary: Any) -> None:
+    """Refuse a saved table of angles that is not the one computed from the configuration."""
+    angles = rotary.inv_freq
+    same = contents.shape(key) == tuple(angles.shape)
+    if same and torch.allclose(contents[key].float(), angles.float().cpu(), rtol=1e-2, atol=1e-6):
+        return
+    raise ModelError(
+        f"'{contents.name}' has angles of positions in '{contents.stored(key)}' that differ from those its config.json "
+        "describes ('rope_theta', 'rope_scaling'). Correct config.json, or export it again without them."
+    )
 
 
 def _times(shape: Sequence[int]) -> str:
