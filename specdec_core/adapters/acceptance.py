@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from math import ceil, floor, isfinite
 from typing import Any
 
@@ -154,12 +155,17 @@ def counted(
 
 def of_rounds(guessed: Sequence[int], kept: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Accepted and judged guesses by position, of rounds that guessed and kept so many each."""
-    depth = range(max(guessed, default=0))
-    pairs = list(zip(guessed, kept, strict=True))
-    return (
-        tuple(sum(one > place for _, one in pairs) for place in depth),
-        tuple(sum(one >= place and other > place for other, one in pairs) for place in depth),
-    )
+    depth = max(guessed, default=0)
+    judged = [min(other, one + 1) for other, one in zip(guessed, kept, strict=True)]
+    return _beyond(kept, depth), _beyond(judged, depth)
+
+
+def _beyond(lengths: Sequence[int], depth: int) -> tuple[int, ...]:
+    """How many of the lengths are above 0, 1, 2… up to `depth`."""
+    each = [0] * (depth + 1)
+    for one in lengths:
+        each[min(one, depth)] += 1
+    return tuple(by_position(each))
 
 
 def of_rates(
@@ -185,6 +191,8 @@ def of_rates(
 
 def of_shares(rates: Sequence[float], rounds: int, half: float) -> list[int] | None:
     """The counts whose shares of `rounds` are these `rates`, each right to `half`; None if there are none."""
+    if not all(map(isfinite, rates)):
+        return None
     at = [round(rate * rounds) for rate in rates]
     close = all(
         abs(one / rounds - rate) <= half + 1e-9 for one, rate in zip(at, rates, strict=True) if rounds
@@ -194,7 +202,7 @@ def of_shares(rates: Sequence[float], rounds: int, half: float) -> list[int] | N
 
 def by_position(histogram: Sequence[int]) -> list[int]:
     """How often each position was accepted, from how many rounds accepted exactly 0, 1, 2… guesses."""
-    return [sum(histogram[position:]) for position in range(1, len(histogram))]
+    return list(accumulate(reversed(histogram)))[-2::-1]
 
 
 def together(each: Sequence[Acceptance], source: str, remarks: Sequence[str] = ()) -> Acceptance:
@@ -235,14 +243,34 @@ def number(value: Any, name: str) -> int:
     Raises:
         TraceError: one sentence, if it is none.
     """
-    if isinstance(value, int | float) and value < 0:
+    if isinstance(value, int | float) and -MOST <= value < 0:
         raise TraceError(f"'{name}' is negative, {value:g}; a count is a whole number from 0.")
-    whole = (
-        not isinstance(value, bool) and isinstance(value, int | float) and isfinite(value) and value <= MOST
-    )
+    whole = not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= MOST
     if not whole or value != int(value):
         raise TraceError(f"'{name}' has to be a whole number from 0, got {str(value)[:40]!r}.")
     return int(value)
+
+
+def digits(text: str, name: str) -> int:
+    """A count that a line of text has, of however many digits.
+
+    Raises:
+        TraceError: one sentence, if it is negative or too large.
+    """
+    return number(int(text) if len(text) < 20 else float(text), name)
+
+
+def ratio(value: float, name: str) -> float:
+    """A ratio as the file has it.
+
+    Raises:
+        TraceError: one sentence, if it is negative or no number.
+    """
+    if not abs(value) <= MOST:  # of a NaN too
+        raise TraceError(f"'{name}' has to be a number from 0, got {str(value)[:40]}.")
+    if value < 0:
+        raise TraceError(f"'{name}' is negative, {value:g}.")
+    return float(value)
 
 
 def count(said: Mapping[str, Any], name: str) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from specdec_core.errors import TraceError
 
 from .acceptance import Acceptance, Series
-from .metrics import TOKENS, summed
+from .metrics import ACCEPTED, TOKENS, summed
 
 
 def later(now: Acceptance, before: Acceptance) -> Acceptance:
@@ -71,9 +71,8 @@ def _pairs(now: Series, before: Series) -> Iterator[tuple[tuple[int, int], tuple
 
 
 def _fell(now: Series, before: Series) -> bool:
-    return any(new[1] < old[0] for new, old in _pairs(now, before)) or any(
-        place not in now.at and old[1] for place, old in before.at.items()
-    )
+    missing = bool(now.at) and any(place not in now.at and old[1] for place, old in before.at.items())
+    return missing or any(new[1] < old[0] for new, old in _pairs(now, before))
 
 
 def _rose(now: Series, before: Series) -> bool:
@@ -90,10 +89,13 @@ def _difference(now: Series, before: Series) -> Series:
         exact = new[0] == new[1] and old[0] == old[1]
         return (new[0] - old[0],) * 2 if exact else (max(0, new[0] - old[1]), new[1] - old[0])
 
+    told = (
+        bool(before.at) or not before.counts.get(ACCEPTED, (0, 0))[1]
+    )  # else where is not on the earlier page
     return Series(
         now.labels,
         {name: less(span, before.counts[name]) for name, span in now.counts.items() if name in before.counts},
-        {place: less(span, before.at.get(place, (0, 0))) for place, span in now.at.items()},
+        {place: less(span, before.at.get(place, (0, 0))) for place, span in now.at.items() if told},
     )
 
 

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from specdec_core.errors import TraceError
 
 from . import logs_llama_cpp, metrics
-from .acceptance import Acceptance, Stated, counted, number, of_shares, together
+from .acceptance import Acceptance, Stated, counted, digits, number, of_shares, ratio, together
 from .differences import later
 from .form import Form
 from .loglines import lines_of, mean_of, rates_of, summed
@@ -66,7 +66,11 @@ def _metrics(lines: list[str]) -> Acceptance | None:
 def _vllm(lines: list[str]) -> Acceptance | None:
     said = [found[1] for line in lines if (found := VLLM.search(line))]
     pattern = re.compile(r"Accepted: (-?[0-9]+) tokens.*Drafted: (-?[0-9]+) tokens")
-    whole = [(int(pair[1]), int(pair[2])) for line in said if (pair := pattern.search(line))]
+    whole = [
+        (digits(pair[1], "accepted guesses"), digits(pair[2], "guesses"))
+        for line in said
+        if (pair := pattern.search(line))
+    ]
     if len(whole) < len(said):
         raise TraceError(
             f"{len(said) - len(whole)} of {len(said)} lines of vLLM about guesses lack their counts; "
@@ -82,7 +86,7 @@ def _vllm(lines: list[str]) -> Acceptance | None:
 def _first_vllm(lines: list[str]) -> Acceptance | None:
     """Counters since the server started, in each line; it starts again where they fall."""
     rows = [
-        [number(int(count), "a count of vLLM's line") for count in found.groups()]
+        [digits(count, "a count of vLLM's line") for count in found.groups()]
         for line in lines
         if (found := FIRST_VLLM.search(line))
     ]
@@ -115,7 +119,7 @@ def _block(lines: list[str]) -> Acceptance | None:
     blocks, block = list[dict[str, int]](), dict[str, int]()
     for line in lines:
         if found := BLOCK.search(line):
-            block[found[1]] = int(found[2])
+            block[found[1]] = digits(found[2], found[1])
         if "n_accept" in block and "n_drafted" in block:
             blocks.append(block)
             block = {}
@@ -159,10 +163,7 @@ def _bench(lines: list[str]) -> Acceptance | None:
 
 
 def _ratio(text: str, name: str) -> float:
-    value = float(text)
-    if value < 0:
-        raise TraceError(f"'{name}' is negative, {value:g}.")
-    return value
+    return ratio(float(text), name)
 
 
 FORMS = (

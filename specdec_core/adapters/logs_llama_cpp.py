@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import zip_longest
 
-from .acceptance import Acceptance, counted, number, of_shares
+from .acceptance import Acceptance, counted, digits, of_shares
 from .loglines import lines_of, mean_of, rates_of, summed
 
 REQUEST = re.compile(
@@ -26,7 +26,7 @@ def read_lines(lines: list[str]) -> Acceptance | None:
     for line in lines:
         task = found[1] if (found := TASK.search(line)) else ""
         if said := REQUEST.search(line):
-            pairs.append((int(said[1]), int(said[2])))
+            pairs.append((digits(said[1], "accepted guesses"), digits(said[2], "guesses")))
             details.append((mean_of(said[3], MEAN), rates_of(said[3], RATES)))
             tasks.append(task)
         elif pairs and task in ("", tasks[-1]) and not details[-1][1] and (rates := rates_of(line, RATES)):
@@ -48,15 +48,21 @@ def _statistics(lines: list[str]) -> Acceptance | None:
     for name in dict.fromkeys(row[1] for row in rows):
         of_one = [row for row in rows if row[1] == name]
         after = zip_longest(of_one, of_one[1:])
-        lasts += [row for row, then in after if then is None or int(then[3]) < int(row[3])]
-    rounds, drafted, accepted = (sum(number(int(row[at]), "a count") for row in lasts) for at in (2, 3, 4))
+        lasts += [row for row, then in after if then is None or _of(then)[1] < _of(row)[1]]
+    rounds, drafted, accepted = (sum(_of(row)[at] for row in lasts) for at in range(3))
     columns: list[list[int]] | None = []
     for row in lasts:
-        rates, own = rates_of(row[5], r"#acc rate/pos = \("), int(row[2])
+        rates, own = rates_of(row[5], r"#acc rate/pos = \("), _of(row)[0]
         at = of_shares(rates, own, 0.0005) if rates and own < 1_000 else None
-        certain = at is not None and sum(at) == int(row[4])
+        certain = at is not None and sum(at) == _of(row)[2]
         columns = [*columns, at] if columns is not None and at is not None and certain else None
     return counted(
         "llama.cpp", f"{lines_of(len(rows))} of statistics", rounds=rounds, drafted=drafted, accepted=accepted,
         at=[sum(column) for column in zip_longest(*columns, fillvalue=0)] if columns else [],
     )  # fmt: skip
+
+
+def _of(row: re.Match[str]) -> tuple[int, int, int]:
+    """Drafts, guesses and accepted guesses."""
+    drafts, drafted, accepted = (digits(row[at], "a count") for at in (2, 3, 4))
+    return drafts, drafted, accepted

@@ -9,16 +9,19 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, log10
-from typing import Any
+from typing import Any, TypeVar
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from specdec_core.errors import TraceError
 
-from .acceptance import Acceptance, Series, Stated, counted, number
+from .acceptance import Acceptance, Series, Stated, counted, number, ratio
 
 SINCE_START = "/metrics, everything since the server started"
+Key = TypeVar("Key", str, int)
 NAME = re.compile(r"(?:\w+_)?(vllm|llamacpp|sglang)[:_](\w+)")
+ANYWHERE = re.compile(r"(?:vllm|llamacpp|sglang)[:_]")
+LONGEST = 20_000  # characters of a line; the patterns take the square of a longer one's time
 ENGINES = {"vllm": "vLLM", "llamacpp": "llama.cpp", "sglang": "SGLang"}
 AT = "by position"
 ROUNDS, GUESSES, ACCEPTED, TOKENS, EMITTED = (
@@ -118,9 +121,7 @@ def read(samples: Sequence[Sample], source: str = SINCE_START) -> Acceptance | N
     gauges: dict[str, list[float]] = {}
     for sample in samples:
         if sample.name in GAUGES.values():
-            if sample.value < 0:
-                raise TraceError(f"'{sample.name}' is negative, {sample.value:g}.")
-            gauges.setdefault(sample.name, []).append(sample.value)
+            gauges.setdefault(sample.name, []).append(ratio(sample.value, sample.name))
             continue
         labels = {name: value for name, value in sample.labels.items() if name not in POSITIONS}
         parts.setdefault(tuple(sorted(labels.items())), _Part()).add(sample)
@@ -151,17 +152,29 @@ class _Part:
             return
         span = _span(sample)
         if sample.name != AT:
-            before = self.counts.get(sample.name, (0, 0))
-            self.counts[sample.name] = (before[0] + span[0], before[1] + span[1])
+            _once(self.counts, sample.name, span)
             return
         place = next((sample.labels[name] for name in POSITIONS if name in sample.labels), "")
-        if place.isdigit() and len(place) < 5:
-            before = self.at.get(int(place), (0, 0))
-            self.at[int(place)] = (before[0] + span[0], before[1] + span[1])
+        if place.isdecimal() and len(place) < 5:
+            _once(self.at, int(place), span)
+
+
+def _once(spans: dict[Key, tuple[int, int]], key: Key, span: tuple[int, int]) -> None:
+    """Keep a number of a series, of which a page has one, maybe under two spellings.
+
+    Raises:
+        TraceError: one sentence, if there is another already.
+    """
+    if spans.setdefault(key, span) != span:
+        what = key if isinstance(key, str) else f"accepted guesses at position {key}"
+        raise TraceError(
+            f"The {what} of the same series are there twice, {spans[key][0]:,} and {span[0]:,}: import each page "
+            "alone, of two that follow each other the later one with --since."
+        )
 
 
 def _of_line(line: str) -> Sample | None:
-    if not NAME.search(line) or line.startswith("#"):
+    if len(line) > LONGEST or not ANYWHERE.search(line) or line.startswith("#"):
         return None
     text = f"{row[1]} {row[2]}" if (row := ROW.match(line)) else line.strip()
     try:

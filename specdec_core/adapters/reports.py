@@ -20,6 +20,7 @@ from .acceptance import (
     numbers,
     of_rounds,
     of_shares,
+    ratio,
     together,
 )
 from .form import Event, Form, choices, inside
@@ -123,7 +124,11 @@ def _bench(events: Sequence[Event]) -> Acceptance:
     rounds = number(said["spec_decode_num_drafts"], "spec_decode_num_drafts")
     rates = said.get("spec_decode_per_position_acceptance_rates")
     at = None
-    if isinstance(rates, list) and all(isinstance(one, int | float) for one in rates) and rounds < 10**6:
+    if (
+        isinstance(rates, list)
+        and all(isinstance(one, int | float) and abs(one) <= 1 for one in rates)
+        and rounds < 10**6
+    ):
         at = of_shares([float(one) for one in rates], rounds, 1e-8)
     accepted = count(said, "spec_decode_accepted_tokens")
     fits = at is not None and (accepted is None or sum(at) == accepted)
@@ -140,7 +145,9 @@ def _sglang_bench(events: Sequence[Event]) -> Acceptance:
             "The result of SGLang's bench_serving has no accept_length: its server did not speculate."
         )
     return Acceptance(
-        "SGLang", "a result of bench_serving", stated=(Stated("accept length", (float(value),)),)
+        "SGLang",
+        "a result of bench_serving",
+        stated=(Stated("accept length", (ratio(value, "accept_length"),)),),
     )
 
 

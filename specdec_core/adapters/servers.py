@@ -17,6 +17,7 @@ from .acceptance import (
     number,
     numbers,
     of_rounds,
+    ratio,
     together,
 )
 from .form import Event, Form, choices, inside
@@ -24,6 +25,7 @@ from .streams import whole
 
 MOST_GUESSES = 10_000  # in one round
 ONE = "one answer"
+PER_PASS = "avg_decoded_tokens_per_iter"  # TensorRT-LLM's
 SGLANG: dict[str, tuple[str, ...]] = {  # the names have changed; newest first
     "drafted": ("spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num"),
     "accepted": ("spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num"),
@@ -46,6 +48,12 @@ def vllm_counts(
         raise TraceError(
             f"{engine}'s counts contradict each other: {many(rounds, 'round')}, {sum(histogram):,} in the histogram."
         )
+    most = count(said, "num_spec_tokens")
+    if engine == "vLLM" and most and rounds is not None and (drafted or 0) > rounds * most:
+        raise TraceError(
+            f"{engine}'s counts contradict each other: {drafted:,} guesses in {many(rounds, 'round')} of at "
+            f"most {most:,}."
+        )
     found = counted(
         engine, source, rounds=rounds, drafted=drafted, accepted=accepted, at=by_position(histogram),
         chain=engine != "SGLang", tokens=tokens,
@@ -67,6 +75,10 @@ def vllm_counts(
     if max(guessed) > MOST_GUESSES:
         raise TraceError(f"A round with {max(guessed):,} guesses; at most {MOST_GUESSES:,} are read.")
     at, reached = of_rounds(guessed, kept)
+    if histogram and [one for one in at if one] != [one for one in by_position(histogram) if one]:
+        raise TraceError(
+            f"{engine}'s counts contradict each other: those of the rounds are not those of the histogram."
+        )
     return Acceptance(engine, source, rounds, drafted, accepted, at, reached, tokens=tokens)
 
 
@@ -78,7 +90,7 @@ def _histogram(said: Event) -> list[int]:
     places = {
         str(place): number(value, f"acceptance_histogram[{place}]") for place, value in histogram.items()
     }
-    if not all(place.isdigit() and int(place) <= MOST_GUESSES for place in places):
+    if not all(place.isdecimal() and len(place) < 6 and int(place) <= MOST_GUESSES for place in places):
         raise TraceError(
             "'acceptance_histogram' has to have a count of accepted guesses as each of its keys."
         )
@@ -92,7 +104,8 @@ def _of_lengths(said: Event) -> tuple[list[int], list[int]]:
     guessed: list[int] = []
     for length in by_length:
         rows = numbers(by_length, length)
-        if not str(length).isdigit() or len(rows) > int(length) + 1 or sum(rows) > 10**6:
+        short = str(length).isdecimal() and len(str(length)) < 6
+        if not short or len(rows) > int(length) + 1 or len(kept) + sum(rows) > 10**6:
             raise TraceError(
                 f"The histogram of drafts of length {str(length)[:10]!r} does not fit that length."
             )
@@ -163,10 +176,16 @@ def _sglang_counts(said: Event, tokens: int | None) -> Acceptance:
         at = []
         remarks.append("Its histogram counts something else than accepted guesses, and is left out.")
     cut = said.get("spec_cap_length")
-    stated = [Stated("cap length", (float(cut),))] if isinstance(cut, int | float) and cut > 0 else []
+    stated = (
+        [Stated("cap length", (ratio(cut, "spec_cap_length"),))]
+        if isinstance(cut, int | float) and cut
+        else []
+    )
     if stated:
         remarks.append(
-            f"SGLang cut drafts before it checked them; it counts {drafted:,} guesses before the cut."
+            f"SGLang cut drafts before it checked them; it counts {many(drafted, 'guess', 'guesses')} before the cut."
+            if drafted is not None
+            else "SGLang cut drafts before it checked them."
         )
         drafted = None
     return counted(
@@ -228,7 +247,7 @@ def _growth(events: Sequence[Event]) -> list[tuple[int, int]] | None:
             grown.append((now[0] - before[0], now[1] - before[1]))
             since = 0
         written, before, since = tokens, now, since + 1
-    bad = any(kept > guessed for guessed, kept in grown)
+    bad = any(kept > guessed or guessed > MOST_GUESSES for guessed, kept in grown)
     return grown if grown and not bad else None
 
 
@@ -250,12 +269,16 @@ def _tensorrt(events: Sequence[Event]) -> Acceptance:
                 "num_draft_tokens": said.get("total_draft_tokens"),
             }
             each.append(vllm_counts(same, "TensorRT-LLM", ONE, _written(answer)))
-        elif isinstance(ratio := choice.get("avg_decoded_tokens_per_iter"), int | float):
+        elif isinstance(mean := choice.get(PER_PASS), int | float):
             each.append(
                 Acceptance(
-                    "TensorRT-LLM", ONE, stated=(Stated("decoded tokens per iteration", (float(ratio),)),)
+                    "TensorRT-LLM",
+                    ONE,
+                    stated=(Stated("decoded tokens per iteration", (ratio(mean, PER_PASS),)),),
                 )
             )
+    if not each:
+        raise NothingCounted("TensorRT-LLM's answer has no counts of guesses: they are null in it.")
     return together(each, ONE)
 
 
@@ -263,9 +286,14 @@ def _lm_studio(events: Sequence[Event]) -> Acceptance:
     said = _of_lm_studio(whole(events))
     names = {_camel(name): value for name, value in said.items()}
     rest = [(word, count(names, f"{word}DraftTokensCount")) for word in ("rejected", "ignored")]
+    judged = (count(names, "acceptedDraftTokensCount") or 0) + (rest[0][1] or 0)
+    if (drafted := count(names, "totalDraftTokensCount")) is not None and judged > drafted:
+        raise TraceError(
+            f"LM Studio's counts contradict each other: {judged:,} of {drafted:,} guesses accepted or rejected."
+        )
     told = " and ".join(f"{value:,} {word}" for word, value in rest if value is not None)
     return counted(
-        "LM Studio", ONE, rounds=None, drafted=count(names, "totalDraftTokensCount"),
+        "LM Studio", ONE, rounds=None, drafted=drafted,
         accepted=count(names, "acceptedDraftTokensCount"), tokens=count(names, "predictedTokensCount"),
         remarks=[f"Of the guesses that were not accepted it counts {told}."] if told else [],
     )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,8 +31,8 @@ EVENT = re.compile(r"data: ?")
 END = "[DONE]"
 # Keys under which a wrapping keeps text, and those of what was asked, which is not what was answered.
 TEXTS = set(
-    "log message msg line text body content data response output result payload stdout stderr raw event answer record "
-    "MESSAGE @message textPayload".split()
+    "log message msg line text body content data response output result payload stdout stderr raw _raw event answer "
+    "record MESSAGE @message textPayload".split()
 )
 ASKED = set("request req prompt messages input query inputs generation_settings".split())
 DEEP = 8
@@ -83,15 +83,20 @@ def text_of(data: bytes) -> str:
     """
     if data.startswith(b"\x1f\x8b"):
         try:
-            unpacking = zlib.decompressobj(31)
-            data = unpacking.decompress(data, MAX_JSON_BYTES + 1)
+            parts, packed, size = list[bytes](), data, 0
+            while packed.startswith(b"\x1f\x8b") and size <= MAX_JSON_BYTES:  # files put behind each other
+                unpacking = zlib.decompressobj(31)
+                parts.append(unpacking.decompress(packed, MAX_JSON_BYTES + 1 - size))
+                packed, size = unpacking.unused_data, size + len(parts[-1])
+            data = b"".join(parts)
         except zlib.error as error:
             raise TraceError(f"The file is compressed by gzip and cannot be unpacked: {error}.") from None
     if len(data) > MAX_JSON_BYTES:
         raise TraceError(
             f"The file has more than {MAX_JSON_BYTES:,} bytes, which are the most that are read."
         )
-    return COLOURS.sub("", data.removeprefix(BOM_UTF8).decode("utf-8", "replace"))
+    wide = data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))  # as a redirection in PowerShell writes it
+    return COLOURS.sub("", data.removeprefix(BOM_UTF8).decode("utf-16" if wide else "utf-8", "replace"))
 
 
 def unwrap(text: str, known: Callable[[Any], bool]) -> Content:
@@ -149,6 +154,12 @@ def _values(text: str, found: Content) -> Iterator[tuple[Any, int | None]]:
                     value, at = whole
                     yield value, None
                     continue
+                # Several behind each other, as curl appends them to a file.
+                if not event and (rest := _behind(line)):
+                    yield rest[0], None
+                    at -= 1
+                    lines[at] = rest[1]
+                    continue
                 if event or line[:2] in ("{", "[", '{"', "[{"):
                     found.cut = found.cut or error
         if line:
@@ -165,6 +176,16 @@ def _over_lines(line: str, lines: list[str], at: int) -> tuple[Any, int] | None:
     except (ValueError, RecursionError):
         return None
     return value, at + text.count("\n", 0, end)
+
+
+def _behind(line: str) -> tuple[Any, str] | None:
+    """The object at the beginning of a line, and the rest of the line, which begins with another."""
+    try:
+        value, end = json.JSONDecoder().raw_decode(line)
+    except (ValueError, RecursionError):
+        return None
+    rest = line[end:].lstrip()
+    return (value, rest) if isinstance(value, dict) and rest.startswith("{") else None
 
 
 def _walk(

@@ -283,3 +283,68 @@ def test_counts_of_several_forms_are_not_added() -> None:
         forms.read((MTP + SMALL["llama-speculative's block"][0][0]).encode())
     with pytest.raises(sd.TraceError, match=r"llama.cpp and vLLM|vLLM and llama.cpp"):
         forms.read((BENCH + MTP).encode())
+
+
+COUNTS = {
+    "acceptance_histogram": [1, 2, 2], "num_spec_steps": 5, "num_accepted_draft_tokens": 6, "num_draft_tokens": 10,
+    "num_spec_tokens": 2,
+}  # fmt: skip
+MANY = "9" * 5000
+
+
+def of_vllm(**more: Any) -> str:
+    return json.dumps({"choices": [{}], "metrics": {"speculative_decoding": COUNTS | more}})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (of_vllm(per_step_accepted=[1, 1, 1, 1, 2], per_step_drafted=[2] * 5), "not those of the histogram"),
+        (of_vllm(acceptance_histogram_by_draft_length={"2": [0, 4, 1]}), "not those of the histogram"),
+        (of_vllm(acceptance_histogram_by_draft_length={"\u00b2": [0, 4, 1]}), "does not fit that length"),
+        (of_vllm(num_draft_tokens=10**400), "has to be a whole number"),
+        (of_vllm(num_draft_tokens=-(10**400)), "has to be a whole number"),
+        (json.dumps({"backend": "sglang", "accept_length": 10**400}), "has to be a number from 0"),
+        (of_vllm(num_draft_tokens=11), "11 guesses in 5 rounds of at most 2"),
+        (json.dumps({"stats": LM_STUDIO | {"rejectedDraftTokensCount": 90}}), "401 of 399 guesses"),
+        (json.dumps({"choices": [{"speculative_decoding": None}]}), "they are null"),
+        ('{"choices": [{"avg_decoded_tokens_per_iter": NaN}]}', "has to be a number from 0"),
+        ('{"backend": "sglang", "accept_length": NaN}', "has to be a number from 0"),
+        ("sglang:spec_accept_length NaN\n", "has to be a number from 0"),
+        (NO_RATES.format("0.7", 105, 150, "").replace("105", MANY), "has to be a whole number"),
+        (MTP.replace("150,", f"{MANY},"), "has to be a whole number"),
+        (f"n_drafted = {MANY}\nn_accept = 3\n", "has to be a whole number"),
+        (FIRST_VLLM.format(MANY, 9, 9), "has to be a whole number"),
+        (f"SpecDecoding metrics: Accepted: {MANY} tokens, Drafted: 9 tokens", "has to be a whole number"),
+        ("vllm:spec_decode_num_drafts_total 3\nvllm:spec_decode_num_drafts_total 5\n", "twice, 3 and 5"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_in_a_sentence(text: str, said: str) -> None:
+    """Catches: a traceback, or a table, of counts that contradict each other, are no numbers or are of two pages."""
+    with pytest.raises(sd.TraceError, match=said):
+        forms.read(text.encode())
+
+
+def test_numbers_beside_those_that_count_may_be_none() -> None:
+    """Catches: a traceback of a share that is no number; a counter of two spellings, counted twice."""
+    result = {"spec_decode_num_drafts": 30, "spec_decode_draft_tokens": 90, "spec_decode_accepted_tokens": 45}
+    result |= {"spec_decode_acceptance_rate": 50.0, "spec_decode_acceptance_length": 2.5}
+    rates = {"spec_decode_per_position_acceptance_rates": [float("nan"), 0.5, 0.2]}
+    assert numbers(forms.read(text_of(result | rates))) == (30, 90, 45, ())
+    cut = {"meta_info": {"spec_verify_ct": 4, "spec_cap_length": 3.1}}
+    assert numbers(forms.read(text_of(cut))) == (4, None, None, ())
+    both = FORK + "llamacpp:spec_decode_num_drafts_total 12\nllamacpp:spec_decode_num_draft_tokens_total 36\n"
+    assert numbers(forms.read(both.encode())) == (12, 36, 18, ())
+
+
+def test_a_page_without_positions_has_a_difference_without_them() -> None:
+    """Catches: everything by position of the later page as its difference; a restart that nothing shows."""
+    counts = "vllm:spec_decode_num_{}_total {}\n"
+    first = "".join(map(counts.format, ("drafts", "draft_tokens", "accepted_tokens"), A))
+    then = "".join(map(counts.format, ("drafts", "draft_tokens", "accepted_tokens"), (90, 180, 110)))
+    name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+    at = f'{name}{{{{position="0"}}}} {{}}\n{name}{{{{position="1"}}}} {{}}\n'
+    for now, before in ((then + at.format(70, 40), first), (then, first + at.format(60, 30))):
+        pages = logs.read(now), logs.read(before)
+        assert pages[0] is not None and pages[1] is not None
+        assert numbers(logs.later(*pages)) == (20, 40, 20, ())

@@ -155,3 +155,12 @@ def test_a_file_that_is_cut_off_is_refused(text: str) -> None:
     """Catches: the sum of the answers before the cut, a traceback of deep nesting."""
     with pytest.raises(sd.TraceError, match=r"is not (complete|valid) JSON"):
         forms.read(text.encode())
+
+
+def test_files_as_shells_write_them() -> None:
+    """Catches: PowerShell's UTF-16, answers that curl appends without a new line, compressed files in a row."""
+    text = json.dumps(ANSWER)
+    twice = gzip.compress(f"{text}\n".encode()) * 2
+    for data, rounds in ((text.encode("utf-16"), 5), ((text * 3).encode(), 15), (twice, 10)):
+        found = forms.read(data)
+        assert found is not None and found.rounds == rounds
