@@ -92,6 +92,7 @@ def test_what_changes_nothing_is_no_reason_to_refuse(kind: str, tmp_path: Path) 
         ({"eagle_config": {"use_aux_hidden_state": False}}, "use_aux_hidden_state"),
         ({"eagle_config": {"zebra": 1}}, "eagle_config.zebra"),
         ({"num_hidden_layers": 3}, "num_hidden_layers"),
+        ({"rope_scaling": {"type": "wobbly", "factor": 2.0}}, "rope_scaling.rope_type"),
     ],
     ids=str,
 )
@@ -224,3 +225,13 @@ def test_kinds_that_are_not_run_are_refused_by_their_names(
     for kind in ("eagle", "eagle3", "mtp"):
         refusal = _refusal(kind, tmp_path)
         assert f"holds {kinds.NOT_RUN[name]} (it has" in refusal and "not run here" in refusal
+
+
+def test_the_targets_final_norm_beside_modules_is_compared(tmp_path: Path) -> None:
+    """Catches: modules exported with it refused; another target's norm passed over."""
+    model: Any = build("llama", vocab_size=SIZE, num_hidden_layers=LAYERS)
+    fits, folder = Target.of(model), _folder(tmp_path, "mtp")
+    norm = model.model.norm.weight.detach().clone()
+    READERS["mtp"](str(_add(folder, {"model.norm.weight": norm})), fits)
+    with pytest.raises(sd.ModelError, match=r"model\.norm\.weight"):
+        READERS["mtp"](str(_add(folder, {"model.norm.weight": norm + 1})), fits)

@@ -102,6 +102,11 @@ def read(source: str, target: Target) -> EagleHead:
     name, config = contents.name, contents.config
     if "model.fc.weight" in contents:
         contents.rename(lambda key: key.removeprefix("model."))
+    if "fusion_fc.weight" in contents:
+        raise ModelError(
+            f"'{name}' holds an EAGLE head with 'fusion_fc.weight' where 'fc.weight' is read here, in a layout that is "
+            "not known. Export it in that of SafeAILab's code."
+        )
     if "fc.weight" not in contents:
         raise ModelError(
             f"'{name}' holds no EAGLE head: it has no weight 'fc.weight'. Choose another folder or hub id."

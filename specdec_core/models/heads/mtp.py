@@ -16,9 +16,7 @@ DeepSeek's own models, are refused.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,60 +33,15 @@ from . import files, kinds, measured, shapes
 from .contents import NOT_GUESSED_WITH, Contents
 from .continuing import Continuing
 from .joining import Joining
+from .mtp_names import NAMES, PLACE, Names
 from .target import Target, filled, own_copy
 
 FILE = "model.safetensors"
 COUNT = "num_nextn_predict_layers"
 MOST = 64  # modules that a configuration may ask for
 COUNTS = (COUNT, "num_mtp_layers", "mtp_num_hidden_layers", "mtp_num_layers")
-_PLACE = re.compile(r"(?:model\.)?layers\.(\d+)\.(.+)")
 _FOREIGN = {"kv_a_proj_with_mqa": "latent attention (MLA)", "mlp.experts": "experts", "mlp.gate.": "experts"}
 EMBEDDING, OUTPUT = "embed_tokens.weight", "shared_head.head.weight"  # of the target, or a module's own
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """How a maker names modules.
-
-    Attributes:
-        place: matches a tensor's name: the module's number, if there is one, and the part.
-        parts: the parts' names here, by those there; others are the layer's and called the same.
-        states_first: whether the state is joined before the embedding.
-        normed_on: whether a module passes its result on after its last norm.
-        before_norm: whether the first module reads what the target's last layer returns, before the final norm.
-    """
-
-    place: re.Pattern[str]
-    parts: Mapping[str, str]
-    states_first: bool = False
-    normed_on: bool = False
-    before_norm: bool = False
-
-
-_MIMO = {
-    "token_layernorm.weight": "enorm.weight",
-    "hidden_layernorm.weight": "hnorm.weight",
-    "input_proj.weight": "eh_proj.weight",
-    "final_layernorm.weight": "shared_head.norm.weight",
-}
-_QWEN = {
-    "pre_fc_norm_embedding.weight": "enorm.weight",
-    "pre_fc_norm_hidden.weight": "hnorm.weight",
-    "fc.weight": "eh_proj.weight",
-    "norm.weight": "shared_head.norm.weight",
-}
-NAMES = {
-    "DeepSeek": Names(_PLACE, {}),
-    "Qwen": Names(re.compile(r"mtp\.(?:layers\.(\d+)\.)?(.+)"), _QWEN, normed_on=True),
-    "MiMo": Names(
-        re.compile(r"model\.mtp_layers\.(\d+)\.(.+)"),
-        _MIMO,
-        states_first=True,
-        normed_on=True,
-        before_norm=True,
-    ),
-    "speculators": Names(re.compile(r"mtp_layers\.(\d+)\.(.+)"), _MIMO, normed_on=True),
-}
 
 
 class Module(Joining, LlamaDecoderLayer):
@@ -203,6 +156,11 @@ def read(source: str, target: Target) -> MtpModules:
     contents.rename(lambda key: EMBEDDING if key == f"model.{EMBEDDING}" and not own else key)
     own = own or own_copy(contents, EMBEDDING, target.embedding)
     output = output or own_copy(contents, "lm_head.weight", target.output)
+    if own_copy(contents, "model.norm.weight", target.norm):  # the states have been through the target's
+        raise ModelError(
+            f"'{name}' does not fit this target: 'model.norm.weight' in its file is not the target's final norm. Load "
+            "the modules that were trained for it."
+        )
     if not own:
         target.check_embeds(name, target.width)
 
@@ -252,7 +210,7 @@ def write(
     config.json, `target` the model's name."""
     tensors = {}
     for key, tensor in modules.state_dict().items():
-        found = _PLACE.fullmatch(key)
+        found = PLACE.fullmatch(key)
         tensors[f"model.layers.{target_layers + int(found[1])}.{found[2]}" if found else key] = tensor
     config = {
         **shapes.written(modules.config),

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 from transformers import LlamaConfig, Qwen3Config
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
@@ -106,6 +107,11 @@ def _check_kind(name: str, entries: Entries, kind: str) -> None:
     for key, idle in NO_EFFECT.items():
         if key in entries and entries[key] is not None and entries[key] not in idle:
             raise unsupported(name, key, entries[key])
+    for key in ("rope_parameters", "rope_scaling"):
+        rope = entries.get(key)
+        turned = rope.get("rope_type", rope.get("type")) if isinstance(rope, Mapping) else None
+        if turned is not None and turned != "default" and turned not in ROPE_INIT_FUNCTIONS:
+            raise unsupported(name, f"{key}.rope_type", turned)
     window, types = entries.get("sliding_window"), entries.get("layer_types")
     if types is not None:
         if not isinstance(types, list) or any(one != "full_attention" for one in types):

@@ -30,6 +30,7 @@ class Target:
         layers: how many.
         output: its output matrix (V, d), if it is known.
         embedding: its input embeddings (V, embeds), if they are known.
+        norm: the weight of its final norm (d,), if it is known.
     """
 
     width: int
@@ -38,6 +39,7 @@ class Target:
     layers: int = 0
     output: Tensor | None = None
     embedding: Tensor | None = None
+    norm: Tensor | None = None
 
     @classmethod
     def of(cls, model: PreTrainedModel) -> Self:
@@ -45,7 +47,8 @@ class Target:
         output, embedding = model.get_output_embeddings().weight, model.get_input_embeddings().weight
         assert isinstance(output, Tensor) and isinstance(embedding, Tensor)
         (vocabulary, width), layers = output.shape, int(model.config.num_hidden_layers)
-        return cls(int(width), int(vocabulary), int(embedding.shape[1]), layers, output, embedding)
+        norm = getattr(getattr(model.get_decoder(), "norm", None), "weight", None)
+        return cls(int(width), int(vocabulary), int(embedding.shape[1]), layers, output, embedding, norm)
 
     def check_embeds(self, name: str, width: int) -> None:
         """Refuse a head of this width without embeddings of its own where the target's have another.
