@@ -24,7 +24,7 @@ from .acceptance import (
     together,
 )
 from .form import Event, Form, choices, inside
-from .servers import vllm_counts
+from .vllm_counts import vllm_counts
 
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM", "llamacpp": "llama.cpp"}
 PREDICTED = {"used", "unused", "validated", "refuted"}
