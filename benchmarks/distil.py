@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import torch
 
 import specdec_core as sd
-from specdec_core.lessons.distilled import Distilled
-from specdec_core.lessons.distilling import OPENINGS, Training
+from specdec_lessons.distilled import Distilled
+from specdec_lessons.distilling import OPENINGS, Training
 
 BAR = 0.4
 

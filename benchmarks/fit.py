@@ -20,13 +20,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import specdec_core as sd
-from specdec_core.analysis.advice import compare
-from specdec_core.fitting import prompts as own
-from specdec_core.fitting.bench import Bench, Clock, speeds
-from specdec_core.fitting.candidates import LOADED, candidates, plain
-from specdec_core.fitting.search import mean
-from specdec_core.fitting.state import State
-from specdec_core.sweep.cases import Audience, Case, shipped
+from specdec_measure.analysis.advice import compare
+from specdec_measure.fitting import prompts as own
+from specdec_measure.fitting.bench import Bench, Clock, speeds
+from specdec_measure.fitting.candidates import LOADED, candidates, plain
+from specdec_measure.fitting.search import mean
+from specdec_measure.fitting.state import State
+from specdec_measure.sweep.cases import Audience, Case, shipped
 
 BAR = 0.95
 UNLIMITED = 1e9

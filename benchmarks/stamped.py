@@ -17,8 +17,8 @@ from app.decoding import child, loaded, local
 from app.decoding.api import Ask, Cancelled, Card, Event, OnPlace, unplaced
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice
-from specdec_core.chat import Prompt
 from specdec_core.engine.events import Ended, Step
+from specdec_core.models.chat import Prompt
 from specdec_core.models.generation import Generation
 from specdec_core.record.schema import ModelInfo
 from specdec_core.settings import Settings

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from specdec_core.errors import SettingsError, kind_of, sentence
-from specdec_core.options import fields
+from specdec_core.foundations.errors import SettingsError, kind_of, sentence
+from specdec_core.foundations.options import fields
 
 MAX_NEW_TOKENS = 4096
 MAX_DRAFT_LENGTH = 64

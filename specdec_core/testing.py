@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 from specdec_core.models.bundle import Models
 from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.reader import Listener, Reader

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 
 MOST = 64  # the longest draft considered in a search
 

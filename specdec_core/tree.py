@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

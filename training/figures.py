@@ -14,10 +14,10 @@ import specdec_core as sd
 from specdec_core import theory
 from specdec_core.record.repeats import LOOP, RUN
 from specdec_core.runtime import width_curve as hardware
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import sweep
-from specdec_core.sweep.totals import LEAST_TOKENS, wilson
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.run import sweep
+from specdec_measure.sweep.totals import LEAST_TOKENS, wilson
 from training.reading import load_prompts
 
 TOKENS = 128

@@ -11,7 +11,7 @@ from app import services
 from app.decoding.models import Choice, permitted
 from app.text import plain
 from app.ui import tables
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 AT_ONCE = threading.BoundedSemaphore(2)  # each takes a process and the head's size in memory
 ASKED, FOUND = "inside-asked", "inside-found"

@@ -20,7 +20,7 @@ from app.text import plain
 from app.ui import quirks, reveal
 from app.ui.chip import heading
 from app.ui.state import State, state
-from specdec_core.errors import SettingsError, SpecdecError
+from specdec_core.foundations.errors import SettingsError, SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings

@@ -20,11 +20,11 @@ from app.text import count, plain
 from app.ui import address, quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
-from specdec_core.analysis.advice import LEAST_CASES, Advice, advise, ineligible
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured, complete_turns
+from specdec_measure.analysis.advice import LEAST_CASES, Advice, advise, ineligible
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import Measured, complete_turns
 
 from .sweep import Order, Sweep
 from .sweeps import sweeps

@@ -15,11 +15,11 @@ from app.running.why import html as html_of_why
 from app.text import count, plain
 from app.ui import presenter, quirks, tables
 from app.ui.state import State
-from specdec_core.analysis.diagnosis import why
-from specdec_core.analysis.memory import Line
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
+from specdec_measure.analysis.diagnosis import why
+from specdec_measure.analysis.memory import Line
 
 from . import editor, partings, repeats, take_along
 from .table import html, megabytes, table

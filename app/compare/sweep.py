@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from app.decoding.jobs import Job
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import Progress
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.run import Progress
 
 UNSEEN_S = 600.0  # a sweep that no page has requested for this long stops
 

@@ -20,15 +20,15 @@ from app.ui import address, quirks, tables
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 from app.ui.widgets import number_box
-from specdec_core.analysis.advice import advise, ineligible
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS, Proposer
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
-from specdec_core.sweep import cases as sources
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.totals import csv_of, failures, looping, summary, to_csv, to_json
+from specdec_measure.analysis.advice import advise, ineligible
+from specdec_measure.sweep import cases as sources
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.totals import csv_of, failures, looping, summary, to_csv, to_json
 
 from .repeats import say
 from .sweep import Order, Sweep

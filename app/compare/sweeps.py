@@ -21,10 +21,10 @@ from app.decoding.api import Family
 from app.decoding.jobs import Busy, Jobs
 from app.decoding.line import Left, Line
 from app.records.database import Unavailable
-from specdec_core.errors import SettingsError
-from specdec_core.sweep.lanes import complete
-from specdec_core.sweep.measured import Measured, complete_turns
-from specdec_core.sweep.run import Progress
+from specdec_core.foundations.errors import SettingsError
+from specdec_measure.sweep.lanes import complete
+from specdec_measure.sweep.measured import Measured, complete_turns
+from specdec_measure.sweep.run import Progress
 
 from .sweep import Order, Sweep
 from .sweeps_kept import Kept

@@ -24,10 +24,10 @@ from app.records.database import Database
 from app.records.keys import digest
 from app.records.processes import lives, own_name
 from app.records.schema import sweeps
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import Measured
 
 from .sweep import Order, Sweep
 

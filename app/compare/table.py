@@ -16,15 +16,15 @@ from app.metrics.distance import distance
 from app.metrics.numbers import by_level, measured_speedup, parting
 from app.text import count
 from app.ui.chip import chip
-from specdec_core.analysis.advice import LEAST_CASES, compare
-from specdec_core.analysis.memory import Line, total
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.repeats import LOOP, RUN, Loops, percent
 from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy
 from specdec_core.settings import Settings
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.totals import LEAST_TOKENS, beyond, wilson
+from specdec_measure.analysis.advice import LEAST_CASES, compare
+from specdec_measure.analysis.memory import Line, total
+from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.totals import LEAST_TOKENS, beyond, wilson
 
 from .timing import Timing, pass_cost, speedup, speedups, timing
 

@@ -13,18 +13,18 @@ from app.decoding.run import Run
 from app.export import button
 from app.running.results import page
 from app.text import count, plain
-from specdec_core.analysis.advice import ineligible
-from specdec_core.analysis.memory import Line
-from specdec_core.chat import Chat
+from specdec_core.models.chat import Chat
 from specdec_core.models.generation import OFF
 from specdec_core.record.read import race_json
 from specdec_core.record.schema import Header
 from specdec_core.record.trace import Trace
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
-from specdec_core.sweep import portable
-from specdec_core.sweep import portable_servers as servers
-from specdec_core.sweep.totals import csv_of, to_csv
+from specdec_measure.analysis.advice import ineligible
+from specdec_measure.analysis.memory import Line
+from specdec_measure.sweep import portable
+from specdec_measure.sweep import portable_servers as servers
+from specdec_measure.sweep.totals import csv_of, to_csv
 
 from . import repeats
 from .table import frame, table, to_json

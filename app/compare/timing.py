@@ -9,11 +9,11 @@ from typing import Any
 
 from app.metrics.numbers import measured_speedup
 from app.text import count
-from specdec_core.analysis.advice import LEAST_CASES, compare
-from specdec_core.analysis.diagnosis import undecided
 from specdec_core.record.trace import Trace
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.totals import LEAST_TOKENS
+from specdec_measure.analysis.advice import LEAST_CASES, compare
+from specdec_measure.analysis.diagnosis import undecided
+from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.totals import LEAST_TOKENS
 
 
 @dataclass(frozen=True, slots=True)

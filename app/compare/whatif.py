@@ -13,17 +13,17 @@ from functools import cache
 from app.charts.batches import Texts
 from app.lanes import links
 from app.text import count
-from specdec_core.analysis.whatif import WhatIf, on_clock
-from specdec_core.errors import SettingsError
-from specdec_core.machines.batches import Batches
-from specdec_core.machines.batches import read as read_batches
-from specdec_core.machines.costs import Costs
-from specdec_core.machines.model_sizes import SHAPES, Shape, shape_of
-from specdec_core.machines.profiles import Profile, Recorded, shipped
-from specdec_core.machines.roofline import Modelled
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
-from specdec_core.sweep.measured import Measured
+from specdec_measure.analysis.whatif import WhatIf, on_clock
+from specdec_measure.machines.batches import Batches
+from specdec_measure.machines.batches import read as read_batches
+from specdec_measure.machines.costs import Costs
+from specdec_measure.machines.model_sizes import SHAPES, Shape, shape_of
+from specdec_measure.machines.profiles import Profile, Recorded, shipped
+from specdec_measure.machines.roofline import Modelled
+from specdec_measure.sweep.measured import Measured
 
 from .timing import timing
 

@@ -12,13 +12,13 @@ from app.ui.fragment import fragment
 from app.ui.glossary import define
 from app.ui.state import state
 from app.ui.widgets import pick
-from specdec_core.analysis.whatif import WhatIf
-from specdec_core.errors import SettingsError
-from specdec_core.machines.costs import Costs
-from specdec_core.machines.profiles import Profile
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.record.repeats import sentences
 from specdec_core.record.trace import Trace
-from specdec_core.sweep.measured import Measured
+from specdec_measure.analysis.whatif import WhatIf
+from specdec_measure.machines.costs import Costs
+from specdec_measure.machines.profiles import Profile
+from specdec_measure.sweep.measured import Measured
 
 from . import whatif as core
 from .timing import speeds, speedup

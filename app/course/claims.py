@@ -17,8 +17,8 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from app.records import examples as recorded
-from specdec_core.errors import sentence
-from specdec_core.machines import profiles
+from specdec_core.foundations.errors import sentence
+from specdec_measure.machines import profiles
 
 from . import pictures, reading
 from .lesson import Expression, Name, Picture, Problem, Section, Strict

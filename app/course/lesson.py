@@ -68,7 +68,7 @@ class Code(Strict):
     `lights` maps the item's key to a piece of text that occurs in exactly one line of the source.
     """
 
-    of: str = Field(pattern=r"^specdec_core(\.\w+)*:\w+(\.\w+)*$")
+    of: str = Field(pattern=r"^specdec_(core|measure|lessons)(\.\w+)*:\w+(\.\w+)*$")
     lights: dict[str, str] = Field(min_length=1)
 
 

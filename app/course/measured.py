@@ -11,9 +11,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from specdec_core import assets
-from specdec_core.errors import sentence
-from specdec_core.machines.profiles import Profile, Recorded
+from specdec_core.foundations.errors import sentence
+from specdec_core.foundations.paths import assets
+from specdec_measure.machines.profiles import Profile, Recorded
 
 from .words import Words
 

@@ -15,7 +15,7 @@ from app import services
 from app.decoding.jobs import Job, Jobs
 from app.decoding.line import Left
 from app.decoding.models import Choice
-from specdec_core.lessons.distilled import Distilled, Report, Standing
+from specdec_lessons.distilled import Distilled, Report, Standing
 
 BUDGET_S = 60.0  # of computing; the race comes on top
 ACTIVE = 4  # at the same time

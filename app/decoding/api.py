@@ -10,22 +10,22 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from specdec_core.chat import Prompt
 from specdec_core.engine.events import Ended, Started, Step
-from specdec_core.errors import SpecdecError
-from specdec_core.lessons.distilled import Report
+from specdec_core.foundations.errors import SpecdecError
+from specdec_core.models.chat import Prompt
 from specdec_core.models.generation import Generation
 from specdec_core.record.schema import EndReason, ModelInfo, Stats
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import Progress
+from specdec_lessons.distilled import Report
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.run import Progress
 
 if TYPE_CHECKING:
-    from specdec_core.analysis.memory import Line
-    from specdec_core.analysis.surprise import Surprise
     from specdec_core.runtime.width_curve import WidthCurve
+    from specdec_measure.analysis.memory import Line
+    from specdec_measure.analysis.surprise import Surprise
 
     from .models import Choice
 
@@ -112,7 +112,7 @@ class Family(Protocol):
         cancelled: Cancelled,
         on_progress: Callable[[Progress], None],
     ) -> Iterator[Measured]:
-        """As `specdec_core.sweep`; computes only while a row is waited for."""
+        """As `specdec_measure.sweep`; computes only while a row is waited for."""
         ...
 
     def about(self, lanes: Sequence[Settings], labels: Sequence[str]) -> dict[str, Any]:

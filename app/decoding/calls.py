@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 from . import preparing
 from .line import Left, Line, Ticket

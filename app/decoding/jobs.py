@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar
 
 from app.monitoring import figures
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 from .line import Left, Line, Ticket
 

@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.chat import Prompt
 from specdec_core.engine.events import Finished
-from specdec_core.errors import OtherTokenizer, SpecdecError
-from specdec_core.lessons.distilled import Report
+from specdec_core.foundations.errors import OtherTokenizer, SpecdecError
+from specdec_core.models.chat import Prompt
 from specdec_core.proposers import PROPOSERS, available
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.lanes import about
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import Progress, sweep
+from specdec_lessons.distilled import Report
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.lanes import about
+from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.run import Progress, sweep
 
 from .api import Ask, Cancelled, Card, Event, OnPlace, Recorded, pack, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
-    from specdec_core.analysis.memory import Line
-    from specdec_core.analysis.surprise import Surprise
     from specdec_core.models.bundle import Models
     from specdec_core.runtime.width_curve import WidthCurve
+    from specdec_measure.analysis.memory import Line
+    from specdec_measure.analysis.surprise import Surprise
 
 # proposer → tokens and options of its first decode, so that there are passes over one token and over five
 WARM_UP: dict[str, tuple[int, dict[str, Any]]] = {
@@ -102,12 +102,12 @@ class Loaded:
         return self.models.chat_text(message, system), len(self.models.chat(message, system))
 
     def ledger(self, trace: Trace) -> list[Line]:
-        from specdec_core.analysis.memory import ledger
+        from specdec_measure.analysis.memory import ledger
 
         return ledger(trace, self.models)
 
     def surprises(self, text: str) -> list[Surprise]:
-        from specdec_core.analysis.surprise import surprises
+        from specdec_measure.analysis.surprise import surprises
 
         return surprises(self.models, text)
 
@@ -117,7 +117,7 @@ class Loaded:
         return width_curve(self.models, repeats=repeats, budget_s=budget_s)
 
     def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
-        from specdec_core.lessons.distilling import Training
+        from specdec_lessons.distilling import Training
 
         return Training(self.models, kind, budget_s, cancelled).run()
 

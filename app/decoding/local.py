@@ -25,7 +25,7 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
 
-from specdec_core import errors
+from specdec_core.foundations import errors
 
 from . import child
 from .api import Cancelled, DecoderLost

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 from .models import Choice
 

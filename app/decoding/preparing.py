@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from specdec_core import errors
-from specdec_core.errors import DownloadRefused, ModelError
+from specdec_core.foundations import errors
+from specdec_core.foundations.errors import DownloadRefused, ModelError
 
 from .models import Choice
 

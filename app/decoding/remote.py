@@ -10,22 +10,22 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from specdec_core import errors
-from specdec_core.chat import Prompt
-from specdec_core.lessons.distilled import Report
+from specdec_core.foundations import errors
+from specdec_core.models.chat import Prompt
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import Progress
+from specdec_lessons.distilled import Report
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.run import Progress
 
 from .api import Ask, Cancelled, Card, DecoderLost, Event, OnPlace, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
-    from specdec_core.analysis.memory import Line
-    from specdec_core.analysis.surprise import Surprise
     from specdec_core.runtime.width_curve import WidthCurve
+    from specdec_measure.analysis.memory import Line
+    from specdec_measure.analysis.surprise import Surprise
 
 POLL_S = 0.02  # how often a waiting caller looks whether it was cancelled
 LOST = "The decoder stopped unexpectedly and is starting again. What is stored is safe; press Run again in a moment."

@@ -15,7 +15,7 @@ from typing import Any
 
 from ray import serve
 
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 from .calls import COMPUTING, LAST, Call, operation
 from .line import Line

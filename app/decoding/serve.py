@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from itertools import count
 from typing import Any
 
-from specdec_core.chat import MAX_PROMPT_CHARACTERS, Chat
-from specdec_core.errors import PromptError, SpecdecError
+from specdec_core.foundations.errors import PromptError, SpecdecError
+from specdec_core.models.chat import MAX_PROMPT_CHARACTERS, Chat
 from specdec_core.proposers import PROPOSERS
 
 from .api import Cancelled, DecoderLost

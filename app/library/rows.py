@@ -18,7 +18,7 @@ from app.text import plain
 from app.ui import tables
 from specdec_core.proposers import PROPOSERS
 from specdec_core.settings import Settings
-from specdec_core.sweep.totals import beyond
+from specdec_measure.sweep.totals import beyond
 
 from . import unusual
 

@@ -14,8 +14,8 @@ from specdec_core.record.stats import Tally
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES, lossy
 from specdec_core.settings import Settings
-from specdec_core.sweep.totals import LEAST_TOKENS
 from specdec_core.tree import TokenTree
+from specdec_measure.sweep.totals import LEAST_TOKENS
 
 # a random number of its own for each token
 TOKEN_BY_TOKEN = ("speculative-sampling", "token-matching", "exact-match")

@@ -135,7 +135,7 @@ def player(
     Returns:
         The component's reported state.
     """
-    from specdec_core.sweep.totals import LEAST_TOKENS
+    from specdec_measure.sweep.totals import LEAST_TOKENS
 
     where = cursor or {}
     return _component(

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, text, upda
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.decoding.run import DONE, Run, encoded
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 from . import requests
 from .database import Database, Unavailable

@@ -23,7 +23,7 @@ from app.text import plain
 from app.ui import address, presenter, quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 

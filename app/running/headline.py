@@ -8,11 +8,11 @@ from app.decoding.run import Run
 from app.metrics import numbers
 from app.text import count, plain
 from app.ui.glossary import define
-from specdec_core.analysis.diagnosis import Diagnosis, why
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.repeats import percent
 from specdec_core.rules import lossy as lossy_rule
-from specdec_core.sweep.totals import LEAST_TOKENS, beyond
+from specdec_measure.analysis.diagnosis import Diagnosis, why
+from specdec_measure.sweep.totals import LEAST_TOKENS, beyond
 
 from .why import Why, held_up_words
 from .why import html as html_of_why

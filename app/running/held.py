@@ -20,7 +20,7 @@ from app.records.store import MAX_NAME, Full, Library, Saved
 from app.text import count, plain
 from app.ui import address
 from app.ui.state import State, state
-from specdec_core.errors import TraceError
+from specdec_core.foundations.errors import TraceError
 from specdec_core.record.read import race_json
 from specdec_core.record.trace import Trace
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from html import escape
 
 from app.ui.chip import chip
-from specdec_core.analysis.diagnosis import LEAST_LOSS, Diagnosis
-from specdec_core.analysis.held_up import held_up
 from specdec_core.record.trace import Trace
+from specdec_measure.analysis.diagnosis import LEAST_LOSS, Diagnosis
+from specdec_measure.analysis.held_up import held_up
 
 HINT = (
     "The bar is a round's time, in rounds of plain decoding; ▼ is the number of tokens it commits. A lane is faster if "

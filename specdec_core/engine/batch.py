@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from specdec_core.chat import Prompt
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.models.bundle import HubModel, Model, Models, NarrowModel
+from specdec_core.models.chat import Prompt
 from specdec_core.models.draft_vocabulary import NarrowReader
 from specdec_core.proposers import Context, Proposal, proposer_class
 from specdec_core.proposers.draft_model import DraftModel

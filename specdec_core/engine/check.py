@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.lengths import FixedLength, policy_class
 from specdec_core.proposers import PROPOSERS, proposer_class
 from specdec_core.rules import rule_class

@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from specdec_core.chat import Prompt
+from specdec_core.foundations.randomness import Stream, uniforms
 from specdec_core.lengths import room
 from specdec_core.models.bundle import Models
-from specdec_core.penalties import paths_of
+from specdec_core.models.chat import Prompt
 from specdec_core.proposers import Context, DraftedAhead, Outcome, Proposal
-from specdec_core.randomness import Stream, uniforms
 from specdec_core.record.schema import EndReason, Round, Source, Verdict
 from specdec_core.record.stats import Tally
 from specdec_core.record.trace import Trace
+from specdec_core.recording.describe import RawRound
+from specdec_core.recording.recorder import Recorder, new_round
 from specdec_core.rules import Decision
 from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.runtime.angles import LengthReader
@@ -25,13 +26,12 @@ from specdec_core.runtime.machine import threads
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.runtime.recurrent import RecurrentReader
 from specdec_core.sampling import draw, first_best, widen
+from specdec_core.sampling.penalties import paths_of
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .describe import RawRound
 from .events import Ended, Event, Finished, Started, Step
 from .plan import Ask, Plan
-from .recorder import Recorder, new_round
 from .text import Text
 
 Cancelled = Callable[[], bool]

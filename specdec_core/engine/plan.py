@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
 
-from specdec_core.chat import Chat, Prompt
-from specdec_core.errors import ModelError, SettingsError, SpecdecError, kind_of
+from specdec_core.foundations.errors import ModelError, SettingsError, SpecdecError, kind_of
 from specdec_core.lengths import policy_class
 from specdec_core.models.bundle import HubModel, Models
+from specdec_core.models.chat import Chat, Prompt
 from specdec_core.models.sizes import head_info
-from specdec_core.penalties import Penalties
 from specdec_core.proposers import Context, DraftedAhead, Proposal, Proposer, Resources, proposer_class
 from specdec_core.proposers.contract import Drafts
 from specdec_core.record.schema import Header, Round
@@ -23,6 +22,7 @@ from specdec_core.rules import Rule, rule_class
 from specdec_core.runtime.machine import packages
 from specdec_core.runtime.reader import Reader
 from specdec_core.sampling import Warp
+from specdec_core.sampling.penalties import Penalties
 from specdec_core.settings import Settings, as_settings
 
 from .check import check

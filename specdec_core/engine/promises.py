@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from specdec_core.errors import kind_of
+from specdec_core.foundations.errors import kind_of
 from specdec_core.proposers import Proposal
 from specdec_core.proposers.contract import Drafts
 from specdec_core.tree import TokenTree

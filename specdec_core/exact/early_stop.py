@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from specdec_core.errors import SettingsError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import SettingsError
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.rules.base import Judgement, Rule
 from specdec_core.tree import TokenTree
 

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.rules.base import Judgement, Rule
 from specdec_core.tree import TokenTree
 

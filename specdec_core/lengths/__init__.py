@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.registry import chosen, table
+from specdec_core.foundations.registry import chosen, table
 from specdec_core.settings import Settings
 
 from .base import LengthPolicy

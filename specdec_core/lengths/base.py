@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from specdec_core.options import OptionSet, read
+from specdec_core.foundations.options import OptionSet, read
 from specdec_core.settings import Settings
 
 if TYPE_CHECKING:

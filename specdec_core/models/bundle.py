@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from specdec_core.errors import ModelError, SettingsError
+from specdec_core.foundations.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.angles import LengthReader, rotary
 from specdec_core.runtime.cpu_linear import arrange

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from specdec_core import assets
+from specdec_core.foundations.paths import assets
 
 BUNDLED = "bundled"
 CHAT = "smollm2-135m-instruct"  # the small chat model installed by set-up

@@ -20,7 +20,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 MANIFEST = "conversion.json"
 VERSION = 2  # of the conversion format; copies of another version are made again

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from specdec_core.errors import ModelError, meant
+from specdec_core.foundations.errors import ModelError, meant
 
 from .catalogue import names
 

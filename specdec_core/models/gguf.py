@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from specdec_core.errors import ModelError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import ModelError
+from specdec_core.foundations.lazy_torch import torch
 
 from . import conversions, gguf_config, gguf_header, hub
 from .conversions import Origin, Report, quiet

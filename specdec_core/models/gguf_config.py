@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 from .gguf_header import Header
 from .gguf_kinds import BLOCK, NEXTN

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 MAGIC = b"GGUF"
 SUFFIX = ".gguf"

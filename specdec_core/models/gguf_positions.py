@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 from .gguf_header import Header, unpack
 

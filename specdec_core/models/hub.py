@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.errors import DownloadRefused, ModelError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import DownloadRefused, ModelError
+from specdec_core.foundations.lazy_torch import torch
 
 from . import surplus, weight_files
 from .explain import no_weights, sentences, short

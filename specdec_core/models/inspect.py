@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from specdec_core.errors import DownloadRefused, ModelError
+from specdec_core.foundations.errors import DownloadRefused, ModelError
 
 from . import gguf, gguf_header, hub, sources
 from .explain import sentences

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from specdec_core.errors import ModelError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import ModelError
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.runtime.machine import available_bytes
 
 from . import catalogue, gguf, gguf_header, sources, weight_files

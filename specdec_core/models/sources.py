@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 from . import catalogue, conversions, gguf_header, hub
 from . import gguf as gguf_files

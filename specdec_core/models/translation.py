@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 
 from .tokenizer import BROKEN, Codec, incomplete
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from specdec_core.registry import chosen, table
+from specdec_core.foundations.registry import chosen, table
 
 from .contract import Context, DraftedAhead, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
 

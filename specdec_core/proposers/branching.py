@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from specdec_core.errors import SettingsError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import SettingsError
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.lengths import room
 from specdec_core.sampling import narrow
 from specdec_core.settings import Settings

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from specdec_core.foundations.options import OptionSet, read
+from specdec_core.foundations.randomness import Stream, uniforms
 from specdec_core.lengths import FixedLength, LengthPolicy, longest
-from specdec_core.options import OptionSet, read
-from specdec_core.penalties import Past
-from specdec_core.randomness import Stream, uniforms
 from specdec_core.record.schema import Verdict
 from specdec_core.sampling import Warp
+from specdec_core.sampling.penalties import Past
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 

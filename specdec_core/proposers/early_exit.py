@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import Field
 
-from specdec_core.errors import SettingsError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import SettingsError
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from specdec_core.penalties import paths_of
 from specdec_core.sampling import first_best
+from specdec_core.sampling.penalties import paths_of
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from specdec_core.errors import SettingsError
-from specdec_core.lazy_torch import torch
-from specdec_core.penalties import Past
+from specdec_core.foundations.errors import SettingsError
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.sampling import first_best
+from specdec_core.sampling.penalties import Past
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from specdec_core.errors import SettingsError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import SettingsError
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.tree import ROOT, TokenTree
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.lengths import longest
 from specdec_core.sampling import draw, first_best
 from specdec_core.settings import Settings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import TYPE_CHECKING
 
-from specdec_core.penalties import Past
+from specdec_core.sampling.penalties import Past
 from specdec_core.tree import ROOT
 
 from .contract import Dropped

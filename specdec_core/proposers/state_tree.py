@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree

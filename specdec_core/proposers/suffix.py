@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 

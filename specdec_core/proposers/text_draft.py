@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.lengths import longest
 from specdec_core.models.translation import BEFORE
 from specdec_core.sampling import Warp

@@ -6,7 +6,7 @@ import time
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from specdec_core.errors import SettingsError, kind_of
+from specdec_core.foundations.errors import SettingsError, kind_of
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, get_args
 
-from specdec_core.errors import many
+from specdec_core.foundations.errors import many
 from specdec_core.tree import TokenTree
 
 from . import odds

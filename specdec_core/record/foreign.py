@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import from_json, to_json
 
-from specdec_core.errors import MISSING, TraceError, dotted, not_json, sentences
-from specdec_core.options import fields
+from specdec_core.foundations.errors import MISSING, TraceError, dotted, not_json, sentences
+from specdec_core.foundations.options import fields
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 

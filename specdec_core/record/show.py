@@ -12,8 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specdec_core import root
-from specdec_core.errors import SpecdecError, kind_of
+from specdec_core.foundations.errors import SpecdecError, kind_of
+from specdec_core.foundations.paths import root
 
 if TYPE_CHECKING:
     from .trace import Trace

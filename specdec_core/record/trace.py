@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from specdec_core.errors import TraceError, kind_of, not_json, sentence
+from specdec_core.foundations.errors import TraceError, kind_of, not_json, sentence
 
 from .schema import (
     FORMAT,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from specdec_core.errors import TraceError
-from specdec_core.options import OptionSet, read
+from specdec_core.foundations.errors import TraceError
+from specdec_core.foundations.options import OptionSet, read
 from specdec_core.record.schema import Judging, Source, Verdict
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree

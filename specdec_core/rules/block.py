@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.record.schema import Verdict
 
 from .base import Decision, Judgement, Rule

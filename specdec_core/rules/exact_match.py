@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.settings import Settings
 
 from .base import Decision, Judgement, Rule

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 
 from .base import Decision, Judgement, Rule, walk
 from .speculative_sampling import judge_greedy, over

@@ -24,7 +24,7 @@ from transformers.cache_utils import (
     LinearAttentionLayer,
 )
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 from specdec_core.tree import TokenTree
 
 from . import PREFILL_CHUNK

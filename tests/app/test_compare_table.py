@@ -19,11 +19,11 @@ from app.compare.timing import speedups, verdict
 from app.metrics.differences import Differences
 from app.metrics.numbers import measured_speedup
 from app.running.why import Why, html
-from specdec_core.analysis.advice import advise
-from specdec_core.analysis.diagnosis import why
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.measured import Measured
+from specdec_measure.analysis.advice import advise
+from specdec_measure.analysis.diagnosis import why
+from specdec_measure.sweep.measured import Measured
 
 from .test_compare import LANES, raced
 

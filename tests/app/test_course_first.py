@@ -547,7 +547,7 @@ def test_a_measurement_that_fails_is_reported_and_can_be_tried_again(
     fresh: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from app import services
-    from specdec_core.errors import ModelError
+    from specdec_core.foundations.errors import ModelError
 
     def broken(choice: Any) -> Any:
         raise ModelError("The weights are gone.")

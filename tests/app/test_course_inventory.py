@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from app.course import inventory, pictures, progress, reading, shuffle
 from app.course.inventory import QUESTIONS, Inventory
 from app.course.lesson import MOST_WORDS
-from specdec_core.machines import profiles
+from specdec_measure.machines import profiles
 
 from .course_page import misconception, page, press
 from .course_page import sent as proto

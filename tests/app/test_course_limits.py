@@ -35,11 +35,11 @@ from app.course.words import Words
 from app.lanes import lane as lanes
 from app.lanes import links
 from app.records import examples as recorded
-from specdec_core.machines import batches
-from specdec_core.machines.model_sizes import shape
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
+from specdec_measure.machines import batches
+from specdec_measure.machines.model_sizes import shape
 
 from .course_page import page, predict, press, sent
 

@@ -18,7 +18,7 @@ from app.course.training import Trainings
 from app.decoding.jobs import Busy
 from app.decoding.line import Line
 from app.records import visitor
-from specdec_core.lessons.distilled import HELD_BACK, Distilled, Heat, Report, Score, Standing
+from specdec_lessons.distilled import HELD_BACK, Distilled, Heat, Report, Score, Standing
 
 from .course_page import page, predict, press, sent
 from .test_course_cache import WORDS

@@ -28,12 +28,12 @@ from app.decoding.run import Request
 from app.decoding.runs import Runs
 from app.decoding.serve import Serve
 from specdec_core.engine.events import Ended, Started, Step
-from specdec_core.errors import ModelError, PromptError, SettingsError, SpecdecError
-from specdec_core.lessons.distilled import Standing
+from specdec_core.foundations.errors import ModelError, PromptError, SettingsError, SpecdecError
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.run import Progress
+from specdec_lessons.distilled import Standing
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.run import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
 LANES = (Settings(proposer="none", max_new_tokens=12), Settings(max_new_tokens=12))

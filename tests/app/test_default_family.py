@@ -18,7 +18,7 @@ from app.choosing import model_picker
 from app.decoding import preparing
 from app.decoding.models import Choice, Shelf, family, permitted
 from app.decoding.runs import Runs
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 from specdec_core.models import catalogue, sources
 
 from .conftest import scripted_family

@@ -14,7 +14,7 @@ import pytest
 from app import config as policy
 from app.decoding import preparing
 from app.decoding.models import Choice, Shelf
-from specdec_core.errors import DownloadRefused, ModelError
+from specdec_core.foundations.errors import DownloadRefused, ModelError
 
 FILES = {"config.json": b"{}", "model.safetensors": b"w" * 400_000}
 

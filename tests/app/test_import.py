@@ -19,7 +19,7 @@ from app.export.page import of_one_race
 from app.records import importing, visitor
 from app.records.store import Full, Library, Limits
 from app.running import held as tools
-from specdec_core.errors import TraceError
+from specdec_core.foundations.errors import TraceError
 from specdec_core.record.read import race_json
 from specdec_core.record.schema import Race
 from specdec_core.record.trace import Trace

@@ -12,8 +12,8 @@ from app.library import rows
 from app.records import listing
 from app.records.listing import Entry
 from app.records.summary import Summary, summarize
-from specdec_core.analysis.diagnosis import why
 from specdec_core.settings import Settings
+from specdec_measure.analysis.diagnosis import why
 
 from .conftest import scripted_models
 from .kept import LANES, finish

@@ -37,8 +37,8 @@ from app.text import plain
 from app.web import routes
 from app.web.headers import KnownHosts, OwnPages
 from specdec_core.record.trace import Trace
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.totals import csv_of, summary
+from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.totals import csv_of, summary
 
 from .kept import ANNA, add, finish
 from .test_compare import opened
@@ -317,7 +317,7 @@ def test_the_settings_that_are_known_are_those_that_are_read() -> None:
     """Catches: a new setting that the server refuses, and one that nothing reads any more."""
     root = Path(__file__).resolve().parents[2]
     texts = [
-        path.read_text("utf-8") for house in ("app", "specdec_core") for path in (root / house).rglob("*.py")
+        path.read_text("utf-8") for house in ("app", "specdec_*") for path in root.glob(f"{house}/**/*.py")
     ]
     read = {name for text in texts for name in re.findall(r"""["']SPECDEC_([A-Z_]+)["']""", text)}
     assert read == set(policy.SETTINGS)

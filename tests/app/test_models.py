@@ -10,7 +10,7 @@ import pytest
 
 from app.config import Policy, read
 from app.decoding.models import Choice, Shelf, permitted
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 CATALOGUE = {"openai-community/gpt2", "distilbert/distilgpt2"}
 

@@ -17,7 +17,7 @@ from specdec_core import theory
 from specdec_core.record.schema import Stats
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.totals import LEAST_TOKENS
+from specdec_measure.sweep.totals import LEAST_TOKENS
 
 
 def stats(**values: float | int | None) -> Stats:

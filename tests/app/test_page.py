@@ -391,7 +391,7 @@ def test_a_link_to_a_run_that_is_no_longer_kept_says_so(fresh: Runs, run_id: str
 
 
 def test_a_model_that_does_not_exist_is_a_sentence(monkeypatch: pytest.MonkeyPatch, fresh: Runs) -> None:
-    from specdec_core.errors import ModelError
+    from specdec_core.foundations.errors import ModelError
 
     def load(choice: Choice) -> object:
         raise ModelError("There is no model 'no/such': neither a folder here nor an id on the hub.")
@@ -589,7 +589,7 @@ def test_what_a_model_needs_of_the_memory_is_said_before_it_is_loaded(
     fresh: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Catches: a model whose size is known only when loading it fails; a look-up for models that are loaded."""
-    from specdec_core.errors import ModelError
+    from specdec_core.foundations.errors import ModelError
 
     asked: list[str | None] = []
     answered = threading.Event()

@@ -72,7 +72,7 @@ def test_health_tells_that_the_models_failed(client: TestClient, monkeypatch: py
     from app import services
     from app.decoding.loaded import Loaded
     from app.decoding.models import Choice, Shelf
-    from specdec_core.errors import ModelError
+    from specdec_core.foundations.errors import ModelError
 
     def broken(choice: Choice) -> Loaded:
         raise ModelError("no weights")

@@ -22,7 +22,7 @@ from app.decoding.run import Request, Run
 from app.decoding.runs import Desk, Runs
 from app.web import routes
 from specdec_core.engine.events import Ended, Started, Step
-from specdec_core.errors import PromptError
+from specdec_core.foundations.errors import PromptError
 from specdec_core.record.schema import EndReason
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
@@ -375,7 +375,7 @@ def test_the_archive_gives_back_what_it_was_given(race_traces: list[Trace]) -> N
 
 def test_a_run_stopped_while_its_models_load_says_so_and_no_more() -> None:
     """Catches: the loader's complaint shown to whoever pressed stop, or nothing at all."""
-    from specdec_core.errors import ModelError
+    from specdec_core.foundations.errors import ModelError
 
     def load(choice: Any, gone: Callable[[], bool]) -> Any:
         until(gone)

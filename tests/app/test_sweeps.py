@@ -18,10 +18,10 @@ from app.decoding.line import Line
 from app.decoding.loaded import Loaded
 from app.decoding.runs import Runs
 from app.text import plain
-from specdec_core.errors import ModelError, SpecdecError
+from specdec_core.foundations.errors import ModelError, SpecdecError
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import Measured
 
 from .conftest import scripted_models
 from .tables import tables

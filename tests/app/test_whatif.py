@@ -14,12 +14,12 @@ from streamlit.testing.v1 import AppTest
 
 from app.charts import whatif as charts
 from app.compare import whatif
-from specdec_core.analysis.whatif import replay
-from specdec_core.errors import SettingsError
-from specdec_core.machines import batches
-from specdec_core.machines.model_sizes import SHAPES
-from specdec_core.machines.profiles import Modelled, Profile, Recorded, read, shipped
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.record.trace import Trace
+from specdec_measure.analysis.whatif import replay
+from specdec_measure.machines import batches
+from specdec_measure.machines.model_sizes import SHAPES
+from specdec_measure.machines.profiles import Modelled, Profile, Recorded, read, shipped
 
 from .tables import tables
 

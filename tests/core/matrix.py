@@ -14,9 +14,9 @@ import torch
 
 import specdec_core as sd
 from specdec_core.engine.check import check
+from specdec_core.foundations.options import OptionSet
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models.bundle import HubModel
-from specdec_core.options import OptionSet
 from specdec_core.testing import Letters
 
 from .tiny import build, foreign, like, renumbered

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from specdec_core.analysis import advice
-from specdec_core.errors import SettingsError
-from specdec_core.sweep.measured import Measured
+from specdec_core.foundations.errors import SettingsError
+from specdec_measure.analysis import advice
+from specdec_measure.sweep.measured import Measured
 
 LABELS = ["Plain", "Draft", "Lookup"]
 

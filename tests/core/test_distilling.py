@@ -11,11 +11,11 @@ import torch
 from safetensors.torch import load
 
 import specdec_core as sd
-from specdec_core.errors import ModelError
-from specdec_core.lessons import distilling
-from specdec_core.lessons.distilled import HELD_BACK, Distilled, Report, Standing, interval, scored
-from specdec_core.lessons.distilling import Training, shares
-from specdec_core.sweep.cases import shipped
+from specdec_core.foundations.errors import ModelError
+from specdec_lessons import distilling
+from specdec_lessons.distilled import HELD_BACK, Distilled, Report, Standing, interval, scored
+from specdec_lessons.distilling import Training, shares
+from specdec_measure.sweep.cases import shipped
 
 TOKENS = 16  # of each answer held back
 STEPS = 36

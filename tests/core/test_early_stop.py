@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from specdec_core.errors import SettingsError
 from specdec_core.exact import distribution as exact
 from specdec_core.exact.early_stop import stopped
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.rules import RULES
 from specdec_core.rules.base import Rule
 

@@ -14,17 +14,17 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import specdec_core as sd
-from specdec_core.cli import commands as cli
+from specdec_cli import commands as cli
 from specdec_core.engine.check import check
-from specdec_core.fitting import prompts as own
-from specdec_core.fitting.bench import Bench, Clock, Stopped
-from specdec_core.fitting.candidates import _SPACE, UNTRIED, Candidate, candidates, plain, variants
-from specdec_core.fitting.report import _written
-from specdec_core.fitting.search import FINALISTS, order, race, ranked, search
-from specdec_core.fitting.state import Cell, Stage, State
-from specdec_core.fitting.verdict import judge
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
+from specdec_measure.fitting import prompts as own
+from specdec_measure.fitting.bench import Bench, Clock, Stopped
+from specdec_measure.fitting.candidates import _SPACE, UNTRIED, Candidate, candidates, plain, variants
+from specdec_measure.fitting.report import _written
+from specdec_measure.fitting.search import FINALISTS, order, race, ranked, search
+from specdec_measure.fitting.state import Cell, Stage, State
+from specdec_measure.fitting.verdict import judge
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import Measured
 
 from .tiny import pair
 
@@ -344,9 +344,9 @@ def test_many_requests_are_priced_by_this_machine_s_passes(
 ) -> None:
     """With passes of known times. Catches: plain decoding priced as if it were alone, and a tree that costs nothing
     among many requests."""
-    from specdec_core.fitting import throughput
-    from specdec_core.machines import recording
     from specdec_core.runtime.width_curve import WidthCurve
+    from specdec_measure.fitting import throughput
+    from specdec_measure.machines import recording
 
     def curve(models: sd.Models, widths: Sequence[int], **more: object) -> WidthCurve:
         small = models.target.info.name == "tiny draft"
@@ -375,7 +375,7 @@ def test_many_requests_are_priced_by_this_machine_s_passes(
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """The command on a tiny pair of models; its words are one line."""
-    from specdec_core.cli import fit as cli_fit
+    from specdec_cli import fit as cli_fit
 
     monkeypatch.setattr(cli_fit, "load", lambda *names, **more: pair("llama"))
     monkeypatch.setenv("COLUMNS", "1000")
@@ -386,7 +386,7 @@ def test_the_command_stops_at_ctrl_c_with_what_is_known(
     command: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Catches: a first Ctrl+C that throws the measurements away, an exit code of success, a handler that stays."""
-    from specdec_core.fitting import bench
+    from specdec_measure.fitting import bench
 
     def press(*arguments: Any) -> bool:
         if arguments[4].label != "Plain decoding":

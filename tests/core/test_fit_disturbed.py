@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import specdec_core as sd
-from specdec_core.fitting.candidates import Candidate, candidates, plain
-from specdec_core.fitting.search import order, race, ranked
-from specdec_core.fitting.state import Cell, Stage, State
-from specdec_core.fitting.verdict import judge
-from specdec_core.sweep.cases import Case
+from specdec_measure.fitting.candidates import Candidate, candidates, plain
+from specdec_measure.fitting.search import order, race, ranked
+from specdec_measure.fitting.state import Cell, Stage, State
+from specdec_measure.fitting.verdict import judge
+from specdec_measure.sweep.cases import Case
 
 from .test_fit import SETTINGS, Scripted, cases, filled, scripted
 from .tiny import pair
@@ -105,7 +105,7 @@ def test_a_disturbed_fit_says_so_in_all_that_it_writes(
 ) -> None:
     """Plain decoding takes too long in every run. Catches: a report or a configuration without the sentence, a report
     that hides what was repeated."""
-    from specdec_core.fitting import bench
+    from specdec_measure.fitting import bench
 
     def slow(*arguments: object) -> bool:
         done = real(*arguments)  # type: ignore[arg-type]

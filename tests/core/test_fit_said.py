@@ -15,16 +15,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import specdec_core as sd
-from specdec_core.analysis.advice import LEAST_CASES
-from specdec_core.cli import commands as cli
-from specdec_core.cli import fit as cli_fit
-from specdec_core.fitting import prompts as own
-from specdec_core.fitting.candidates import plain
-from specdec_core.fitting.state import Cell, State
-from specdec_core.fitting.table import _why
-from specdec_core.fitting.verdict import judge
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
+from specdec_cli import commands as cli
+from specdec_cli import fit as cli_fit
+from specdec_measure.analysis.advice import LEAST_CASES
+from specdec_measure.fitting import prompts as own
+from specdec_measure.fitting.candidates import plain
+from specdec_measure.fitting.state import Cell, State
+from specdec_measure.fitting.table import _why
+from specdec_measure.fitting.verdict import judge
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import Measured
 
 from .test_fit import SETTINGS, filled
 from .tiny import pair

@@ -14,12 +14,12 @@ import pytest
 import torch
 
 import specdec_core as sd
-from specdec_core.fitting import heads, tuning
-from specdec_core.fitting.bench import Stopped
 from specdec_core.models import draft_vocabulary
 from specdec_core.models.bundle import HubModel, NarrowModel
 from specdec_core.models.tokenizer import HubCodec
-from specdec_core.sweep.cases import Case
+from specdec_measure.fitting import heads, tuning
+from specdec_measure.fitting.bench import Stopped
+from specdec_measure.sweep.cases import Case
 
 from .tiny import build, like, tokenizer
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.cli import commands as cli
+from specdec_cli import commands as cli
 from specdec_core.record import foreign
 
 ROOT = Path(__file__).resolve().parents[2]

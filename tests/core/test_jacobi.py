@@ -9,7 +9,7 @@ import pytest
 
 import specdec_core as sd
 from specdec_core import testing
-from specdec_core.lessons.jacobi import jacobi
+from specdec_lessons.jacobi import jacobi
 
 SIZE = 7
 

@@ -10,12 +10,12 @@ from torch import Tensor
 
 import specdec_core as sd
 from specdec_core import testing
-from specdec_core.analysis.memory import Line, ledger, total
 from specdec_core.models.bundle import NarrowModel
 from specdec_core.models.loading import assemble
 from specdec_core.runtime import cpu_linear
 from specdec_core.runtime.kv import KVLayer, KVMemory
 from specdec_core.runtime.t5 import EncoderDecoderReader
+from specdec_measure.analysis.memory import Line, ledger, total
 
 from . import tiny
 from .test_draft_vocabulary import narrow_models

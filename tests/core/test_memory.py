@@ -10,7 +10,7 @@ import torch
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.cli import commands as cli
+from specdec_cli import commands as cli
 from specdec_core.models import catalogue, memory
 from specdec_core.models.quantised import METHODS, check_quantised, method
 

@@ -127,7 +127,7 @@ def test_its_options_are_validated_from_its_own_file(echo: str) -> None:
 
 def test_the_command_line_knows_it(echo: str) -> None:
     """Catches: a list of proposers that is written down a second time."""
-    from specdec_core.cli.commands import app
+    from specdec_cli.commands import app
 
     result = CliRunner().invoke(
         app, ["decode", "Once upon a time", "-p", echo, "--option", "back=3", "-n", "8", "--json", "-"]

@@ -18,14 +18,14 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.cli import commands as cli
-from specdec_core.cli import profile as cli_profile
-from specdec_core.machines import profiles, recording
-from specdec_core.machines.model_sizes import SHAPES, Shape, shape, shape_of
-from specdec_core.machines.profiles import Recorded, read, shipped, write
-from specdec_core.machines.roofline import Modelled
+from specdec_cli import commands as cli
+from specdec_cli import profile as cli_profile
 from specdec_core.models import catalogue
 from specdec_core.runtime.width_curve import WidthCurve
+from specdec_measure.machines import profiles, recording
+from specdec_measure.machines.model_sizes import SHAPES, Shape, shape, shape_of
+from specdec_measure.machines.profiles import Recorded, read, shipped, write
+from specdec_measure.machines.roofline import Modelled
 
 from .tiny import pair
 
@@ -304,7 +304,7 @@ def test_a_bad_file_does_not_hide_the_good_ones(tmp_path: Path) -> None:
 
 def test_profiles_are_read_without_torch() -> None:
     """Catches: two seconds of import on a page that only shows records."""
-    code = "import sys, specdec_core.analysis.whatif as w; w.profiles_of = w.Profile; print('torch' in sys.modules)"
+    code = "import sys, specdec_measure.analysis.whatif as w; w.profiles_of = w.Profile; print('torch' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "False"
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core.errors import SettingsError
 from specdec_core.exact.distribution import NextProbs, Siblings, distance, expected_accepted
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.rules import RULES, Rule
 from specdec_core.rules.confidence import Confidence
 from specdec_core.rules.ensemble import Ensemble

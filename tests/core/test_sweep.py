@@ -15,13 +15,13 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core import sweep
-from specdec_core.cli import commands as cli
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import Progress
-from specdec_core.sweep.totals import failures, looping, to_csv, to_json
+from specdec_cli import commands as cli
 from specdec_core.testing import scripted
+from specdec_measure import sweep
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.run import Progress
+from specdec_measure.sweep.totals import failures, looping, to_csv, to_json
 
 CASES = [Case("tales", "one", "abc"), Case("tales", "two", "cab"), Case("code", "one", "bbb")]
 LANES = [
@@ -372,7 +372,7 @@ def test_what_is_taken_home(models: sd.Models) -> None:
 
 @pytest.fixture
 def run(models: sd.Models, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("specdec_core.cli.sweep.load", lambda *_, **__: models)
+    monkeypatch.setattr("specdec_cli.sweep.load", lambda *_, **__: models)
     monkeypatch.setenv("COLUMNS", "120")
     return lambda *arguments: CliRunner().invoke(cli.app, ["sweep", "-n", "20", *arguments])
 
@@ -410,7 +410,7 @@ def test_the_command_measures_keeps_and_goes_on(run: Any, tmp_path: Path) -> Non
 def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from specdec_core.cli import sweep as cli_sweep
+    from specdec_cli import sweep as cli_sweep
 
     def interrupted(*given: Any, **more: Any) -> Iterator[Measured]:
         rows = sweep.sweep(*given, **more)

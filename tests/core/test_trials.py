@@ -11,8 +11,8 @@ import pytest
 
 from specdec_core.exact.distribution import output_distribution, target_distribution
 from specdec_core.exact.trials import plain_texts, round_texts, shares
-from specdec_core.lessons.broken import ResamplesFromTarget, SoftmaxedResidual
 from specdec_core.rules import RULES, Rule
+from specdec_lessons.broken import ResamplesFromTarget, SoftmaxedResidual
 
 TRIALS = 20_000
 SURE = 5.0  # standard deviations

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import specdec_core as sd
 from specdec_core import theory
-from specdec_core.analysis.whatif import on_clock, replay
-from specdec_core.machines.costs import Costs
-from specdec_core.machines.profiles import Recorded, read, shipped
 from specdec_core.record.schema import Committed, ModelInfo, Nodes, Round, Verdict
+from specdec_measure.analysis.whatif import on_clock, replay
+from specdec_measure.machines.costs import Costs
+from specdec_measure.machines.profiles import Recorded, read, shipped
 
 from .test_profiles import RECORDED
 from .tiny import pair

@@ -7,9 +7,9 @@ from functools import cache, lru_cache
 
 from app.decoding import core
 from specdec_core import theory
-from specdec_core.errors import SettingsError
-from specdec_core.machines import profiles
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.theory import acceptance_needed
+from specdec_measure.machines import profiles
 
 from .recorded import trace
 

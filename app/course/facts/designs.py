@@ -13,11 +13,11 @@ from functools import lru_cache
 
 from app.course.measured import Cell, figures
 from specdec_core import theory
-from specdec_core.analysis import whatif
-from specdec_core.machines import profiles
-from specdec_core.machines.costs import Costs
-from specdec_core.machines.profiles import Recorded
 from specdec_core.proposers.eagle3 import Eagle3
+from specdec_measure.analysis import whatif
+from specdec_measure.machines import profiles
+from specdec_measure.machines.costs import Costs
+from specdec_measure.machines.profiles import Recorded
 
 from .recorded import trace
 

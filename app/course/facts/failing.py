@@ -8,12 +8,12 @@ from itertools import pairwise
 
 from app.course.measured import figures
 from specdec_core import theory
-from specdec_core.analysis import whatif
-from specdec_core.errors import SettingsError
-from specdec_core.machines import batches, profiles
-from specdec_core.machines.profiles import Profile
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.sampling import at_temperature
-from specdec_core.sweep.totals import mark
+from specdec_measure.analysis import whatif
+from specdec_measure.machines import batches, profiles
+from specdec_measure.machines.profiles import Profile
+from specdec_measure.sweep.totals import mark
 
 from .machines import prompt_seconds
 from .recorded import trace

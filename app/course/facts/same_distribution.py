@@ -13,10 +13,10 @@ from specdec_core.exact.distribution import (
     total_variation,
 )
 from specdec_core.exact.trials import plain_texts, round_texts, shares
-from specdec_core.lessons.rounding import FORMATS, most_likely, running_sums
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
+from specdec_lessons.rounding import FORMATS, most_likely, running_sums
 
 __all__ = ["differing_words", "distribution_distance", "flips"]
 

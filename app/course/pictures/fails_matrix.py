@@ -12,7 +12,7 @@ from app.course.lesson import Strict
 from app.course.measured import Cell
 from app.course.words import Words
 from app.ui.fragment import fragment
-from specdec_core.sweep.totals import mark
+from specdec_measure.sweep.totals import mark
 
 from . import Place
 

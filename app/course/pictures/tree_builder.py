@@ -17,7 +17,7 @@ from app.course.words import Words
 from app.records import examples as recorded
 from app.text import plain
 from app.ui.fragment import fragment
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import medusa_tree
 from specdec_core.proposers.medusa_tree import Choice
 from specdec_core.tree import TokenTree

@@ -20,7 +20,7 @@ from app.text import plain
 from app.ui import quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
-from specdec_core.machines.profiles import Recorded
+from specdec_measure.machines.profiles import Recorded
 
 from . import Place
 

@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 WITHOUT_EFFECT = frozenset(
     """

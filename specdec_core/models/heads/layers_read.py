@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 from . import shapes
 from .contents import Contents

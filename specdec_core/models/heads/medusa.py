@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 from specdec_core.models import draft_vocabulary
 from specdec_core.models.draft_vocabulary import Guessing
 

@@ -26,7 +26,7 @@ from transformers import LlamaConfig, PreTrainedConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 from specdec_core.models import draft_vocabulary
 
 from . import files, kinds, measured, shapes

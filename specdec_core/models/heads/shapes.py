@@ -12,7 +12,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 from .contents import Contents, Entries
 
