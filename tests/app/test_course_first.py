@@ -16,8 +16,9 @@ from app.course import asking, measured, measuring, reading
 from app.course.facts import ease, first_word, machines
 from app.course.facts import recorded as recorded_facts
 from app.course.lesson import STEPS, Lesson
-from app.course.pictures import conveyor, race, ribbon, width_curve
-from app.course.pictures import first_word as first_word_picture
+from app.course.pictures.costs import conveyor, width_curve
+from app.course.pictures.costs import first_word as first_word_picture
+from app.course.pictures.runs import race, ribbon
 from app.course.words import Words
 from app.decoding.models import Shelf
 from app.decoding.runs import Runs

@@ -21,16 +21,16 @@ from app.course.facts import designs as made
 from app.course.facts import failing, functions, lengths
 from app.course.facts.recorded import trace
 from app.course.lesson import STEPS
-from app.course.pictures import (
+from app.course.pictures.costs import (
     crowd,
     fails_matrix,
-    heat,
     length_chances,
     length_surface,
     overlap_gantt,
-    teach_back,
     workshop,
 )
+from app.course.pictures.odds import heat
+from app.course.pictures.own import teach_back
 from app.course.words import Words
 from app.lanes import lane as lanes
 from app.lanes import links
@@ -619,20 +619,17 @@ def test_what_is_written_is_kept_cut_and_taken_home() -> None:
     assert "sandbox" not in at.session_state[progress.STORE].notes
 
 
-def test_a_note_is_no_longer_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    import streamlit as st
-
-    monkeypatch.setattr(st, "session_state", {"field": "y" * (teach_back.MOST + 50)})
-    teach_back.keep("sandbox", "field")
+def test_a_note_is_no_longer_than_allowed() -> None:
+    teach_back.keep("sandbox", "y" * (teach_back.MOST + 50))
     assert len(progress.here().notes["sandbox"]) == teach_back.MOST
 
 
 def test_the_workshop_answers_to_its_controls() -> None:
     at = predict(page(lesson="sandbox"), lesson("sandbox"))
     at = press(at, "course-next")
-    assert not at.slider
+    assert not at.select_slider
     at.selectbox(key="course-sandbox-change-lane").set_value("draft-model").run()
-    at.slider(key="course-sandbox-change-gamma").set_value(1).run()
+    at.select_slider(key="course-sandbox-change-gamma").set_value(1).run()
     assert not at.exception
     assert any(
         f"{made.design_work('story', 'draft-model', 1):.2f}× the arithmetic" in text.value

@@ -13,7 +13,8 @@ from streamlit.testing.v1 import AppTest
 from app.course import measured, progress, reading, replay, rows
 from app.course.facts import functions, proposers
 from app.course.facts.recorded import trace
-from app.course.pictures import by_text, heads, length_surface, lookup, plane, window
+from app.course.pictures.costs import by_text, length_surface, plane
+from app.course.pictures.runs import heads, lookup, window
 from app.course.words import Words
 from specdec_core.proposers.medusa_tree import arranged
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from app.course import reading
 from app.course.facts import rules
 from app.course.lesson import Lesson
-from app.course.pictures import dial
+from app.course.pictures.odds import dial
 from app.course.words import Words
 from specdec_core.record.trace import Trace
 
