@@ -24,6 +24,7 @@ from app.decoding.models import Shelf
 from app.decoding.runs import Runs
 
 from .course_page import page, predict, press, sent
+from .gallery import picture, written
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 MINE = ("race", "weights", "first-word", "tokens")
@@ -497,10 +498,8 @@ def test_a_longer_prompt_is_waited_for_longer() -> None:
         found = re.findall(r"first word after ([\d.]+) (m?s)", text)
         return [float(number) / (1e3 if unit == "ms" else 1.0) for number, unit in found]
 
-    at = changing("first-word")
-    short = first(sent(at))
-    at.select_slider(key="course-first-word-change-prompt").set_value(4096).run()
-    long = first(sent(at))
+    modelled = picture("first-word", "change")
+    short, long = (first(written(modelled.parts(values))) for values in ({}, {"prompt": 4096}))
     assert len(short) == len(long) == 2 and long[0] > 10 * short[0] and short[0] == short[1]
 
 

@@ -31,6 +31,7 @@ from app.course.pictures.costs import (
 )
 from app.course.pictures.odds import heat
 from app.course.pictures.own import teach_back
+from app.course.scene import Choice
 from app.course.words import Words
 from app.lanes import lane as lanes
 from app.lanes import links
@@ -42,6 +43,7 @@ from specdec_measure.machines import batches
 from specdec_measure.machines.model_sizes import shape
 
 from .course_page import page, predict, press, sent
+from .gallery import picture, written
 
 LESSONS = ("length", "overlap", "fails", "sandbox")
 WORDS = Words("en", reading.FOLDER)
@@ -625,16 +627,10 @@ def test_a_note_is_no_longer_than_allowed() -> None:
 
 
 def test_the_workshop_answers_to_its_controls() -> None:
-    at = predict(page(lesson="sandbox"), lesson("sandbox"))
-    at = press(at, "course-next")
-    assert not at.select_slider
-    at.selectbox(key="course-sandbox-change-lane").set_value("draft-model").run()
-    at.select_slider(key="course-sandbox-change-gamma").set_value(1).run()
-    assert not at.exception
-    assert any(
-        f"{made.design_work('story', 'draft-model', 1):.2f}× the arithmetic" in text.value
-        for text in at.markdown
-    )
+    workshop = picture("sandbox", "change")
+    assert not [part for part in workshop.parts() if isinstance(part, Choice) and part.name == "gamma"]
+    shown = written(workshop.parts({"lane": "draft-model", "gamma": 1}))
+    assert f"{made.design_work('story', 'draft-model', 1):.2f}× the arithmetic" in shown
 
 
 @pytest.mark.parametrize("key", LESSONS)
