@@ -41,9 +41,6 @@ class Branching(Proposer):
         "It is slower when that wider pass costs more than the second guesses gain, as on a processor that is already "
         "busy with a chain."
     )
-    priced_words = (
-        "A draft pass costs what the profile gives for its draft model, each level as wide as recorded."
-    )
     needs = ("draft",)
     can_overlap = True
     uses = ("deeper", "nodes")

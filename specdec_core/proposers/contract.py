@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -16,7 +16,6 @@ from specdec_core.sampling.penalties import Past
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .elsewhere import Counterpart
 from .refusals import lacking
 
 if TYPE_CHECKING:
@@ -183,20 +182,6 @@ class Resources:
     ask: Callable[[str], str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OwnMemory:
-    """A proposer's own KV cache: what it is, bytes, how they are counted, and whether CUDA graphs round them up."""
-
-    name: str
-    size: int
-    words: str
-    captured: bool
-
-
-Priced = Literal["nothing", "draft", "heads", "first layers"]
-"""What a proposer drafts with: nothing, the draft model, trained heads, or the target's first layers."""
-
-
 class Proposer(ABC):
     """A way of guessing the next tokens. One file per family; `PROPOSERS` in this package lists them.
 
@@ -217,20 +202,12 @@ class Proposer(ABC):
     # whether γ counts the draft's own tokens, which may be more or fewer of the target's
     own_tokens: ClassVar[bool] = False
 
-    # what the what-if clock assumes of its drafting
-    priced_words: ClassVar[str] = "Drafting runs no model and costs nothing here."
-
     class Options(OptionSet):
         """Has none."""
 
     def __init__(self, resources: Resources, options: Any) -> None:
         self.resources = resources
         self.options = options
-
-    @classmethod
-    def front(cls, options: Mapping[str, Any]) -> int | None:
-        """How many tokens draft passes after a round's first read, by a record's options; None: those with children."""
-        return None
 
     @classmethod
     def read_options(cls, settings: Settings) -> Any:
@@ -247,15 +224,6 @@ class Proposer(ABC):
         asked."""
         missing = (lacking(cls.name, need, models, person) for need in cls.needs)
         return next(filter(None, missing), None)
-
-    @classmethod
-    def priced(cls) -> Priced:
-        """What its drafting costs elsewhere, by what it needs."""
-        if cls.uses_draft():
-            return "draft"
-        if "layers" in cls.needs:
-            return "first layers"
-        return "heads" if set(cls.needs) - {"states", "person"} else "nothing"
 
     @classmethod
     def uses_draft(cls) -> bool:
@@ -286,21 +254,6 @@ class Proposer(ABC):
     def drafts(cls, settings: Settings) -> Drafts:
         """The kind of proposals, to be overridden where they branch; rules refuse by it what they cannot judge."""
         return "chain"
-
-    @classmethod
-    def own_memory(cls, models: Models, settings: Settings, capacity: int) -> list[OwnMemory]:
-        """KV caches besides the target's and the draft's, for a text and tree of `capacity` tokens."""
-        return []
-
-    @classmethod
-    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
-        """The same proposer in transformers' `generate`; None where there is none. `layers`: the target's, if known."""
-        return None
-
-    @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        """The same proposer in vLLM; None where there is none. `draft` is the draft model's name, if known."""
-        return None
 
     @classmethod
     def max_nodes(cls, settings: Settings) -> int:

@@ -59,9 +59,6 @@ class Lookahead(Proposer):
         "that fit, with no second model. It is slower when a pass over many tokens costs much more than over one, "
         "and on short answers, before the pool has filled."
     )
-    priced_words = (
-        "The window is part of the target's pass, which is that much wider; the pool costs nothing here."
-    )
 
     class Options(Proposer.Options):
         # A pass reads 1 + W(N − 1) − 1 + G(N − 1) tokens. The published W = 15, N = 5 asks for a large GPU, where 120

@@ -6,7 +6,6 @@ below the root, without knowing what the earlier heads chose, so their best gues
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +20,6 @@ from specdec_core.tree import ROOT, TokenTree
 
 from . import medusa_tree
 from .contract import Context, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
-from .elsewhere import Counterpart
 from .medusa_tree import Choice
 
 if TYPE_CHECKING:
@@ -41,10 +39,6 @@ class Medusa(Proposer):
         "Small heads trained on the target's last hidden state guess the next few tokens all at once, and their best "
         "guesses are checked together as a tree. No head knows what the others chose, so it is slower "
         "when the text may continue in several ways, and when a wide tree makes the target's pass expensive."
-    )
-    priced_words = (
-        "A pass of the Medusa heads is priced by size: the parameters of all heads, and once their rows of the output "
-        "matrix, against those that a target pass over one token reads."
     )
     needs = ("states", "medusa")
     uses = ("nodes",)
@@ -79,22 +73,6 @@ class Medusa(Proposer):
         )
 
     options: Options
-
-    @classmethod
-    def front(cls, options: Mapping[str, Any]) -> int:
-        """All guesses are of one pass over one state."""
-        return 1
-
-    @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        return Counterpart(
-            {"method": "medusa", "model": "path/to/medusa-heads", "num_speculative_tokens": 4},
-            [
-                "The tree: vLLM checks a chain of each head's first guess; set as many tokens as heads.",
-                "Medusa heads as they ship here: vLLM 0.32 wants hidden_size, medusa_fc_bias and original_lm_head in "
-                "their config and the target's output matrix as lm_heads.0.weight; without it, it guesses noise.",
-            ],
-        )
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

@@ -6,7 +6,6 @@ from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
 from .contract import Context, Drafts, Proposal, Proposer
-from .elsewhere import Counterpart
 
 
 class NoProposer(Proposer):
@@ -18,7 +17,6 @@ class NoProposer(Proposer):
         "Proposes nothing: the target model writes one token per pass. It is the baseline that every speedup is "
         "measured against."
     )
-    priced_words = "One pass over one token per round."
 
     @classmethod
     def drafts(cls, settings: Settings) -> Drafts:
@@ -27,14 +25,6 @@ class NoProposer(Proposer):
     @classmethod
     def max_nodes(cls, settings: Settings) -> int:
         return 0
-
-    @classmethod
-    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
-        return Counterpart(rule=None)
-
-    @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        return Counterpart(rule=None)
 
     def propose(self, context: Context) -> Proposal:
         return Proposal(TokenTree())

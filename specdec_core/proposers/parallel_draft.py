@@ -13,7 +13,6 @@ from specdec_core.tree import TokenTree
 
 from .contract import Context, Outcome, Proposal, Proposer, Resources
 from .draft_model import fit, own, readable
-from .elsewhere import Counterpart
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,10 +30,6 @@ class ParallelDraft(Proposer):
     summary = (
         "A draft model trained with mask tokens guesses all γ tokens in one pass, none of which sees the others. It is "
         "slower when the later guesses, made without the earlier ones, are wrong too often."
-    )
-    priced_words = (
-        "A round's one draft pass costs what the profile gives for its draft model, over all tokens it read, masks "
-        "included."
     )
     needs = ("draft",)
     uses = ("length", "more")
@@ -54,17 +49,6 @@ class ParallelDraft(Proposer):
     @classmethod
     def which_draft(cls, settings: Settings) -> str:
         return "parallel"
-
-    @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        return Counterpart(
-            {
-                "method": "draft_model",
-                "model": draft or "the draft model",
-                "num_speculative_tokens": settings.draft_length,
-                "parallel_drafting": True,
-            }
-        )
 
     @classmethod
     def max_nodes(cls, settings: Settings) -> int:

@@ -41,7 +41,6 @@ class Recycling(Proposer):
         "with no second model. It knows one token of context only, so it is slower than proposers that read more, and "
         "when a wide tree makes the target's pass expensive."
     )
-    priced_words = "Looking up successors runs no model and costs nothing here."
     uses = ("nodes",)
 
     class Options(Proposer.Options):

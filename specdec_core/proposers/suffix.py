@@ -23,7 +23,6 @@ from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
 from .contract import Context, Drafts, Note, Outcome, Proposal, Proposer, Resources
-from .elsewhere import Counterpart
 
 LONGEST = 64  # tokens that are compared before a place
 PLACES = 1_000  # places remembered of one token, the newest ones
@@ -65,7 +64,6 @@ class Suffix(Proposer):
         "tree of what most often followed. It is faster where answers repeat the prompt or earlier ones (edits, code, "
         "agents); on new text most guesses are wrong."
     )
-    priced_words = "Searching the text and earlier ones runs no model and costs nothing here."
     uses = ("nodes",)
 
     class Options(Proposer.Options):
@@ -95,30 +93,6 @@ class Suffix(Proposer):
         )
 
     options: Options
-
-    @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        options = cls.read_options(settings)
-        found = Counterpart(
-            {
-                "method": "suffix",
-                "num_speculative_tokens": options.nodes,
-                "suffix_decoding_max_spec_factor": options.factor,
-                "suffix_decoding_min_token_prob": options.least,
-            }
-        )
-        if not options.earlier:
-            found.arguments["suffix_decoding_max_cached_requests"] = 0  # else it searches earlier answers too
-        found.missing.append("It needs the package arctic-inference (0.1.1 with vLLM 0.32).")
-        if options.shape == "chain":
-            found.missing.append(
-                "shape = chain: vLLM guesses another token than this decoder in some rounds."
-            )
-        if options.shape == "tree":
-            found.missing.append("shape = tree: vLLM proposes the most frequent continuation, a chain.")
-        if options.earlier:
-            found.missing.append("earlier: vLLM searches the answers of the requests it has served before.")
-        return found
 
     @classmethod
     def check(cls, settings: Settings) -> None:

@@ -34,7 +34,6 @@ class You(Proposer):
         "You type the next words, and the target model checks them like any draft; your time is not counted. "
         "Your guesses are rejected when they are not the model's exact words, including spaces and full stops."
     )
-    priced_words = "Thinking is off the clock, as in the record: a bound, not a speedup."
     needs = ("person",)
 
     @classmethod

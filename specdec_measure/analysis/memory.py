@@ -8,12 +8,13 @@ decoder layer, its keys and values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from specdec_core.foundations.errors import SettingsError
-from specdec_core.proposers import proposer_class
+from specdec_core.proposers import Proposer, proposer_class
+from specdec_core.proposers.state_tree import StateTree
 from specdec_core.record.trace import Trace, as_trace
 from specdec_core.settings import Settings
 
@@ -111,8 +112,8 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             for whose, model in (("Target's", models.target), ("Draft's", draft))
         ),
         *(
-            Line(own.name, own.size, reserved if own.captured else "exact", own.words)
-            for own in kind.own_memory(models, settings, capacity)
+            Line(name, size, reserved if kind.name == "oracle" else "exact", words)
+            for name, size, words in _own_caches(kind, models, settings, capacity)
         ),
         Line(
             "Logits of the widest pass",
@@ -123,6 +124,25 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
         ),
     ]
     return [line for line in lines if line.size]
+
+
+def _own_caches(
+    kind: type[Proposer], models: Models, settings: Settings, capacity: int
+) -> Iterator[tuple[str, int, str]]:
+    """A proposer's own KV caches, for `capacity` tokens: what each is, bytes, how they are counted."""
+    if kind.name == "oracle":
+        words = "The oracle runs the target with its own KV cache."
+        yield "Oracle's keys and values", capacity * models.target.kv_bytes, words
+    if issubclass(kind, StateTree):
+        options, head = kind.read_options(settings), models.heads[kind.head_name()]
+        rows, config = capacity + options.depth * options.top_k, head.config
+        heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+        width = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+        count = head.modules_chained * head.layers_per_pass
+        size = int(2 * rows * heads * width * next(head.parameters()).element_size()) * count
+        layers = "One layer" if count == 1 else f"{count} layers"
+        whose = f"{kind.title}'" if kind.title.endswith("s") else f"{kind.title}'s"
+        yield f"{whose} keys and values", size, f"{layers}, over the text and the tree it grows."
 
 
 def total(lines: Iterable[Line]) -> int:

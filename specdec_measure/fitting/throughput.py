@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import proposer_class
+from specdec_measure.analysis.draft_costs import drafts_with
 from specdec_measure.analysis.whatif import on_clock
 from specdec_measure.machines.costs import PassTime
 from specdec_measure.machines.profiles import Recorded
@@ -70,7 +71,7 @@ class Price:
     def _draft(self, candidate: Candidate) -> PassTime | None:
         """The passes of its draft; the target's are the same for all candidates."""
         kind = proposer_class(candidate.settings.proposer)
-        if kind.priced() != "draft":
+        if drafts_with(kind) != "draft":
             return None
         which = kind.which_draft(candidate.settings)
         return (

@@ -148,7 +148,7 @@ def _eagle3(cell: Cell) -> tuple[float, float]:
     options = Eagle3.Options()
     header = trace(EAGLE3).header
     head = sum(part.parameters for part in header.heads) / header.target.parameters
-    followed = (options.depth - 1) * Eagle3.front(options.model_dump())
+    followed = (options.depth - 1) * options.top_k
     least, most = ((1 + options.nodes + head * (first + followed)) / cell.tau for first in (1, cell.tau))
     return least, most
 
