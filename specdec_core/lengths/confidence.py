@@ -10,7 +10,7 @@ from pydantic import Field
 from .base import LengthPolicy
 
 if TYPE_CHECKING:
-    from specdec_core.proposers.contract import Context
+    from specdec_core.round import Context
 
 
 class Confidence(LengthPolicy):

@@ -14,7 +14,8 @@ from specdec_core.theory import pass_time
 from .base import LengthPolicy
 
 if TYPE_CHECKING:
-    from specdec_core.proposers.contract import Context, Outcome, Resources
+    from specdec_core.proposers.contract import Resources
+    from specdec_core.round import Context, Outcome
 
 
 def _starts_at_1(curve: list[float]) -> list[float]:

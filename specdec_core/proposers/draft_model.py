@@ -10,19 +10,11 @@ from pydantic import Field
 
 from specdec_core.foundations.lazy_torch import torch
 from specdec_core.lengths import longest
+from specdec_core.round import Context, DraftedAhead, Dropped, Note, Outcome, Proposal
 from specdec_core.sampling import draw, first_best, widen
 from specdec_core.tree import TokenTree
 
-from .contract import (
-    Context,
-    DraftedAhead,
-    Dropped,
-    Note,
-    Outcome,
-    Proposal,
-    Proposer,
-    Resources,
-)
+from .contract import Proposer, Resources
 from .drafting_ahead import Ahead
 from .stepwise import Drafting, finish
 
@@ -156,7 +148,7 @@ class Chain:
             TokenTree.chain(tokens),
             q,
             torch.stack(self.logits),
-            scores=None if self.past is None else torch.stack(self.scores),
+            penalised=None if self.past is None else torch.stack(self.scores),
             ids=self.ids,
             passes=self.passes,
             dropped=self.dropped,

@@ -13,9 +13,10 @@ from pydantic import Field
 
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.foundations.lazy_torch import torch
+from specdec_core.round import Context, Proposal
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Proposal, Proposer, Resources
+from .contract import Proposer, Resources
 from .draft_model import Chain
 
 

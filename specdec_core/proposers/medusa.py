@@ -13,13 +13,14 @@ from pydantic import Field
 
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.foundations.lazy_torch import torch
+from specdec_core.round import Context, Dropped, Outcome, Proposal
 from specdec_core.sampling import first_best
 from specdec_core.sampling.penalties import Past
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
 from . import medusa_tree
-from .contract import Context, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
+from .contract import Proposer, Resources, TreeShape
 from .medusa_tree import Choice
 
 if TYPE_CHECKING:
@@ -87,21 +88,15 @@ class Medusa(Proposer):
         resources.target.watch(self._listen)
 
     @classmethod
-    def check(cls, settings: Settings) -> None:
-        options = cls.read_options(settings)
+    def check(cls, settings: Settings, options: Any) -> None:
         if options.choices and len(medusa_tree.check(options.choices)) > LARGEST:
             raise SettingsError(
                 f"The tree has {len(options.choices)} choices; at most {LARGEST} are sent. Give fewer."
             )
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "fixed tree"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        options = cls.read_options(settings)
-        return len(options.choices) or int(options.nodes)
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("fixed tree", len(options.choices) or options.nodes)
 
     def start(self, context: Context) -> None:
         if self.seen is not None:
@@ -140,7 +135,7 @@ class Medusa(Proposer):
         return Proposal(
             tree,
             logits=logits,
-            scores=None if context.past is None else scores,
+            penalised=None if context.past is None else scores,
             logit_rows=rows,
             ids=self.ids,
             passes=1,

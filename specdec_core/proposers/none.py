@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from specdec_core.round import Context, Proposal
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Drafts, Proposal, Proposer
+from .contract import Proposer, TreeShape
 
 
 class NoProposer(Proposer):
@@ -19,12 +22,8 @@ class NoProposer(Proposer):
     )
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "none"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return 0
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("none", 0)
 
     def propose(self, context: Context) -> Proposal:
         return Proposal(TokenTree())

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from specdec_core.foundations.lazy_torch import torch
+from specdec_core.round import Context, Outcome, Proposal
 from specdec_core.sampling import draw, first_best
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Outcome, Proposal, Proposer, Resources
+from .contract import Proposer, Resources
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -91,7 +92,7 @@ class Oracle(Proposer):
             TokenTree.chain(torch.stack(tokens).tolist()),
             q=torch.stack(drawn_q) if drawn else None,
             logits=torch.stack(logits),
-            scores=None if past is None else torch.stack(penalised),
+            penalised=None if past is None else torch.stack(penalised),
             note={"unpaid_passes": len(tokens)},
         )
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from specdec_core.foundations.lazy_torch import torch
 from specdec_core.lengths import longest
+from specdec_core.round import Context, Outcome, Proposal
 from specdec_core.sampling import draw, first_best
-from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Outcome, Proposal, Proposer, Resources
+from .contract import Proposer, Resources
 from .draft_model import fit, own, readable
 
 if TYPE_CHECKING:
@@ -47,12 +47,8 @@ class ParallelDraft(Proposer):
         return reason
 
     @classmethod
-    def which_draft(cls, settings: Settings) -> str:
+    def which_draft(cls, options: Any) -> str:
         return "parallel"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return longest(settings)
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from specdec_core.round import Context, Note, Outcome, Proposal
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Note, Outcome, Proposal, Proposer, Resources
+from .contract import Proposer, Resources
 
 
 class PromptLookup(Proposer):

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from specdec_core.foundations.lazy_torch import torch
+from specdec_core.round import Context, Note, Outcome, Proposal
 from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, Drafts, Note, Outcome, Proposal, Proposer, Resources
+from .contract import Proposer, Resources, TreeShape
 from .state_candidates import Candidates, best, penalised
 
 if TYPE_CHECKING:
@@ -91,12 +92,8 @@ class StateTree(Proposer):
         resources.target.watch(self._listen, head.layers_read)
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "fixed tree"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return int(cls.read_options(settings).nodes)
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("fixed tree", options.nodes)
 
     def start(self, context: Context) -> None:
         states = torch.cat(self.prefilled) if self.prefilled else None
@@ -142,7 +139,7 @@ class StateTree(Proposer):
         return Proposal(
             tree,
             logits=found.logits[told],
-            scores=None if found.penalised is None else found.penalised[told],
+            penalised=None if found.penalised is None else found.penalised[told],
             logit_rows=rows,
             ids=self.ids,
             passes=found.levels,

@@ -19,10 +19,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from specdec_core.foundations.errors import SettingsError
+from specdec_core.round import Context, Note, Outcome, Proposal
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, Drafts, Note, Outcome, Proposal, Proposer, Resources
+from .contract import Proposer, Resources, TreeShape
 
 LONGEST = 64  # tokens that are compared before a place
 PLACES = 1_000  # places remembered of one token, the newest ones
@@ -95,19 +96,15 @@ class Suffix(Proposer):
     options: Options
 
     @classmethod
-    def check(cls, settings: Settings) -> None:
-        if any(token < 0 for text in cls.read_options(settings).earlier for token in text):
+    def check(cls, settings: Settings, options: Any) -> None:
+        if any(token < 0 for text in options.earlier for token in text):
             raise SettingsError(
                 "Option 'earlier' of the proposer 'suffix' holds a negative token id. Give the ids of earlier texts."
             )
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "chain" if cls.read_options(settings).shape == "chain" else "fixed tree"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return int(cls.read_options(settings).nodes)
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("chain" if options.shape == "chain" else "fixed tree", options.nodes)
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from specdec_core.foundations.lazy_torch import torch
 from specdec_core.lengths import longest
 from specdec_core.models.translation import BEFORE
+from specdec_core.round import Context, Proposal
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Proposal, Proposer, Resources
+from .contract import Proposer, Resources
 from .draft_model import Chain
 from .foreign import foreign_draft, rows, stream
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from specdec_core.foundations.errors import SettingsError, kind_of
+from specdec_core.round import Context, Note, Proposal
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Note, Proposal, Proposer
+from .contract import Proposer, TreeShape
 
 if TYPE_CHECKING:
     from specdec_core.models.tokenizer import Codec
@@ -37,8 +38,8 @@ class You(Proposer):
     needs = ("person",)
 
     @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return MOST_TOKENS
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("chain", MOST_TOKENS)
 
     def propose(self, context: Context) -> Proposal:
         ask, codec = self.resources.ask, self.resources.models.codec

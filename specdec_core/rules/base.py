@@ -19,7 +19,7 @@ from specdec_core.tree import TokenTree
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from specdec_core.proposers.contract import Drafts
+    from specdec_core.tree import Drafts
 
     from .recorded import Recorded
 
@@ -129,14 +129,13 @@ class Rule(ABC):
         """
         return read(f"the rule '{cls.name}'", cls.Options, settings.rule_options)
 
-    @classmethod
+    @classmethod  # noqa: B027
     def check(cls, settings: Settings) -> None:
-        """Refuse settings that this rule cannot serve.
+        """Refuse settings that this rule cannot serve, whatever its options.
 
         Raises:
             SettingsError: with one sentence.
         """
-        cls.read_options(settings)
 
     @classmethod
     def unsuited(cls, drafts: Drafts) -> str | None:

@@ -19,8 +19,7 @@ from .speculative_sampling import at_nodes
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from specdec_core.proposers.contract import Drafts
-    from specdec_core.tree import TokenTree
+    from specdec_core.tree import Drafts, TokenTree
 
     from .recorded import Recorded
 

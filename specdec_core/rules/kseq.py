@@ -23,8 +23,7 @@ from .speculative_sampling import judge_greedy, over
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from specdec_core.proposers.contract import Drafts
-    from specdec_core.tree import TokenTree
+    from specdec_core.tree import Drafts, TokenTree
 
     from .recorded import Recorded
 

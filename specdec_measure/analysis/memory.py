@@ -58,9 +58,9 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
         )
     settings = Settings(**header.settings)
     kind = proposer_class(settings.proposer)
-    models = models.drafting(kind.which_draft(settings))
+    models = models.drafting(kind.which_draft(options := kind.read_options(settings)))
     draft = models.draft if header.draft is not None else None
-    capacity = kind.capacity(settings, len(header.decoder_start or header.prompt_ids))
+    capacity = kind.shape(settings, options).rows(settings, len(header.decoder_start or header.prompt_ids))
     draft_rows = kind.draft_capacity(capacity)
     widest = max((row.width for row in trace.rounds), default=0)
     extra_rows = [row.riders for row in trace.rounds]

@@ -100,7 +100,7 @@ def elsewhere(job: Job, fit: Fit) -> list[tuple[str, str]]:
     if choice.part == TUNED:
         draft = fit.load["draft"]
     elif kind.uses_draft():
-        which = kind.which_draft(lane)
+        which = kind.which_draft(kind.read_options(lane))
         beside = which == "parallel" and models.parallel_draft is None  # the usual draft serves it
         named = "draft" if which == "usual" or beside else f"{which}_draft"
         drafting = models.drafting(which).draft

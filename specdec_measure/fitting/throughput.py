@@ -73,7 +73,7 @@ class Price:
         kind = proposer_class(candidate.settings.proposer)
         if drafts_with(kind) != "draft":
             return None
-        which = kind.which_draft(candidate.settings)
+        which = kind.which_draft(kind.read_options(candidate.settings))
         return (
             self._profile(which).costs().draft
         )  # a draft that was trained further has the loaded one's shape
