@@ -40,7 +40,7 @@ _HOMES = {
     "TraceError": "specdec_core.foundations.errors",
     "assemble": "specdec_core.models.loading",
     "decode": "specdec_core.engine.decode",
-    "decode_batch": "specdec_core.engine.batch",
+    "decode_batch": "specdec_measure.batch.decode",
     "fit": "specdec_measure.fitting.run",
     "load_models": "specdec_core.models.loading",
     "race": "specdec_core.engine.race",
@@ -78,7 +78,6 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order)
 ]
 
 if TYPE_CHECKING:
-    from specdec_core.engine.batch import decode_batch
     from specdec_core.engine.decode import decode, stream
     from specdec_core.engine.events import Ended, Finished, Started, Step
     from specdec_core.engine.race import race
@@ -98,6 +97,7 @@ if TYPE_CHECKING:
     from specdec_core.rules import RULES
     from specdec_core.settings import Settings
     from specdec_core.tree import TokenTree
+    from specdec_measure.batch.decode import decode_batch
     from specdec_measure.fitting.run import Fit, fit
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import specdec_core as sd
-from specdec_core.engine.batch import decode_batch
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.models.bundle import HubModel
 from specdec_core.testing import Letters
+from specdec_measure.batch.decode import decode_batch
 from specdec_measure.machines import batches
 
 from . import tiny

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from specdec_core.engine.check import check
+from specdec_core.engine.decode import Lane, RoundClock
+from specdec_core.engine.plan import Plan, listed, of_types
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.models.bundle import HubModel, Model, Models, NarrowModel
 from specdec_core.models.chat import Prompt
@@ -20,14 +23,10 @@ from specdec_core.proposers.draft_model import DraftModel
 from specdec_core.proposers.stepwise import Drafting
 from specdec_core.record.schema import EndReason, Output, Stats
 from specdec_core.round import Context, Proposal
-from specdec_core.runtime.batch import Batched
 from specdec_core.runtime.machine import threads
 from specdec_core.runtime.reader import Reader
 from specdec_core.settings import Settings
-
-from .check import check
-from .decode import Lane, RoundClock
-from .plan import Plan, listed, of_types
+from specdec_measure.batch.reader import Batched
 
 PROPOSERS = ("none", "draft-model", "prompt-lookup")  # chains that listen to no states of the target
 MOST = 64  # requests in a batch
