@@ -33,8 +33,8 @@ from specdec_core.engine import decode
 from specdec_core.record.repeats import find
 from specdec_core.runtime import width_curve as curve
 from specdec_core.runtime.machine import packages
+from specdec_core.runtime.pass_times import pass_time
 from specdec_core.runtime.width_curve import WidthCurve, width_curve
-from specdec_core.theory import pass_time
 from specdec_measure.batch.decode import Batch, decode_batch
 from specdec_measure.machines.batches import Batches, Served, Together, write
 from specdec_measure.sweep.cases import Audience, shipped

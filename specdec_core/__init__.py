@@ -103,6 +103,8 @@ if TYPE_CHECKING:
 
 # Modules that are part of the public face under a short name: sd.theory, sd.gallery, …
 _MODULES = {
+    "exact": "specdec_measure.exact",
+    "theory": "specdec_measure.theory",
     "adapters": "specdec_measure.adapters",
     "advice": "specdec_measure.analysis.advice",
     "analysis": "specdec_measure.analysis",

@@ -171,7 +171,7 @@ class Decoders(Protocol):
         ...
 
     def inspect(self, name: str) -> dict[str, Any]:
-        """What is in the files of a model or a head, as `specdec_core.models.inspect.Report` has it."""
+        """What is in the files of a model or a head, as `specdec_measure.inspect.Report` has it."""
         ...
 
     def lost(self) -> int:

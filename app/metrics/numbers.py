@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.text import count
-from specdec_core import theory
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.schema import Stats
 from specdec_core.record.stats import Tally
@@ -15,6 +14,7 @@ from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES, lossy
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
+from specdec_measure import theory
 from specdec_measure.sweep.totals import LEAST_TOKENS
 
 # a random number of its own for each token

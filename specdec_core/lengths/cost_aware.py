@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from specdec_core.theory import pass_time
+from specdec_core.runtime.pass_times import pass_time
 
 from .base import LengthPolicy
 

@@ -25,8 +25,8 @@ from specdec_core.lengths import FixedLength
 from specdec_core.proposers import proposer_class
 from specdec_core.record.schema import Round
 from specdec_core.record.trace import Trace
+from specdec_core.runtime.pass_times import Curve, pass_time
 from specdec_core.settings import Settings
-from specdec_core.theory import Curve, pass_time
 from specdec_measure.analysis.held_up import held_up
 from specdec_measure.sweep.totals import LEAST_TOKENS, NORMAL_95, beyond
 

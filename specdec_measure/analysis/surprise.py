@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from specdec_core.foundations.errors import PromptError
 from specdec_core.foundations.lazy_torch import torch
 from specdec_core.runtime.machine import threads
-from specdec_core.theory import surprise
 from specdec_core.tree import TokenTree
+from specdec_measure.theory import surprise
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models

@@ -13,10 +13,10 @@ from app import charts
 from app.charts import timeline
 from app.metrics import numbers
 from app.running.results import csv_of
-from specdec_core import theory
 from specdec_core.record.schema import Stats
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
+from specdec_measure import theory
 from specdec_measure.sweep.totals import LEAST_TOKENS
 
 

@@ -13,7 +13,6 @@ import torch
 import specdec_core as sd
 from specdec_core import lengths as draft_length
 from specdec_core.engine.plan import Plan
-from specdec_core.exact.distribution import Distribution, total_variation
 from specdec_core.lengths import FixedLength
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context, Proposal, growth
@@ -22,6 +21,7 @@ from specdec_core.rules import Judgement, Rule
 from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
+from specdec_measure.exact.distribution import Distribution, total_variation
 
 from .distributions import (
     DRAFT,

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import specdec_core as sd
-from specdec_core import theory
-from specdec_core.theory import speedup, tokens_per_pass
+from specdec_measure import theory
+from specdec_measure.theory import speedup, tokens_per_pass
 
 # Leviathan et al. 2023, Table 1 (c = ĉ = 0): α, γ, operations, speed.
 TABLE_1 = [

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import specdec_core as sd
-from specdec_core import theory
 from specdec_core.record.schema import Committed, ModelInfo, Nodes, Round, Verdict
+from specdec_measure import theory
 from specdec_measure.analysis.draft_costs import FREE, assumption, drafts_with
 from specdec_measure.analysis.whatif import on_clock, replay
 from specdec_measure.machines.costs import Costs

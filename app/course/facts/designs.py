@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from app.course.measured import Cell, figures
-from specdec_core import theory
 from specdec_core.proposers.eagle3 import Eagle3
+from specdec_measure import theory
 from specdec_measure.analysis import whatif
 from specdec_measure.machines import profiles
 from specdec_measure.machines.costs import Costs

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from specdec_core.exact.early_stop import Stopped, stopped
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
 from specdec_measure.analysis.counterfactual import Counterfactual, judge_again
+from specdec_measure.exact.early_stop import Stopped, stopped
 
 from .recorded import trace
 

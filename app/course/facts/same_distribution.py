@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from specdec_core.exact.distribution import (
+from specdec_core.record.trace import Trace
+from specdec_core.rules import RULES
+from specdec_core.settings import Settings
+from specdec_lessons.rounding import FORMATS, most_likely, running_sums
+from specdec_measure.exact.distribution import (
     Distribution,
     output_distribution,
     target_distribution,
     total_variation,
 )
-from specdec_core.exact.trials import plain_texts, round_texts, shares
-from specdec_core.record.trace import Trace
-from specdec_core.rules import RULES
-from specdec_core.settings import Settings
-from specdec_lessons.rounding import FORMATS, most_likely, running_sums
+from specdec_measure.exact.trials import plain_texts, round_texts, shares
 
 __all__ = ["differing_words", "distribution_distance", "flips"]
 

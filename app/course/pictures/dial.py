@@ -20,8 +20,8 @@ from app.course.words import Words
 from app.records import examples as recorded
 from app.theme import LANES
 from app.ui.fragment import fragment
-from specdec_core.exact.early_stop import Stopped
 from specdec_core.foundations.errors import SpecdecError
+from specdec_measure.exact.early_stop import Stopped
 
 from . import Place
 
