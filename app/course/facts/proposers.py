@@ -12,6 +12,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from app.course.measured import FILE, Group, Known, Line, card
+from specdec_core.runtime.pass_times import pass_time
 from specdec_measure import theory
 
 from .recorded import trace
