@@ -103,6 +103,7 @@ if TYPE_CHECKING:
 
 # Modules that are part of the public face under a short name: sd.theory, sd.gallery, …
 _MODULES = {
+    "testing": "specdec_measure.testing",
     "exact": "specdec_measure.exact",
     "theory": "specdec_measure.theory",
     "adapters": "specdec_measure.adapters",
@@ -115,7 +116,7 @@ _MODULES = {
     "diagnosis": "specdec_measure.analysis.diagnosis",
     "errors": "specdec_core.foundations.errors",
     "events": "specdec_core.engine.events",
-    "frames": "specdec_core.record.frames",
+    "frames": "specdec_measure.frames",
     "gallery": "specdec_lessons.gallery",
     "ledger": "specdec_measure.analysis.memory",
     "loops": "specdec_core.record.repeats",
@@ -125,7 +126,7 @@ _MODULES = {
     "profiles": "specdec_measure.machines.profiles",
     "roofline": "specdec_measure.machines.roofline",
     "shapes": "specdec_measure.machines.model_sizes",
-    "show": "specdec_core.record.show",
+    "show": "specdec_measure.show",
     "stats": "specdec_core.record.stats",
     "sweep": "specdec_measure.sweep",
     "trace": "specdec_core.record.trace",

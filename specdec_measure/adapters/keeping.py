@@ -10,7 +10,6 @@ from torch import Tensor
 
 from specdec_core.engine.text import Text, names_of
 from specdec_core.models.tokenizer import Codec
-from specdec_core.record.foreign import judged
 from specdec_core.record.schema import EndReason, Header, Verdict
 from specdec_core.record.stats import Tally
 from specdec_core.record.trace import Trace
@@ -20,6 +19,7 @@ from specdec_core.rules import Decision
 from specdec_core.sampling import Warp, residual
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
+from specdec_measure.adapters.foreign import judged
 
 
 @dataclass(slots=True)

@@ -19,9 +19,9 @@ from specdec_core.proposers import Context, Proposal, growth
 from specdec_core.proposers.branching import Branching
 from specdec_core.rules import Judgement, Rule
 from specdec_core.sampling import Warp
-from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 from specdec_measure.exact.distribution import Distribution, total_variation
+from specdec_measure.testing import scripted
 
 from .distributions import (
     DRAFT,

@@ -27,8 +27,8 @@ from specdec_core.models import catalogue, conversions
 from specdec_core.models.generation import OFF, Generation
 from specdec_core.proposers import PROPOSERS, available
 from specdec_core.rules import RULES
-from specdec_core.testing import scripted
 from specdec_measure.machines import recording
+from specdec_measure.testing import scripted
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "Once upon a time, there was"

@@ -19,8 +19,8 @@ from specdec_core.models.tokenizer import HubCodec
 from specdec_core.models.translation import ForeignDraft, Spelling
 from specdec_core.proposers.shared_tokens import SharedReader
 from specdec_core.rules import RULES
-from specdec_core.testing import Letters, ScriptedModel, Syllables, scripted
 from specdec_measure.exact.distribution import distance
+from specdec_measure.testing import Letters, ScriptedModel, Syllables, scripted
 
 from .distributions import wavering
 from .tiny import build, generate, like, module, renumbered, tokenizer

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core import testing
 from specdec_core.models.bundle import NarrowModel
 from specdec_core.models.loading import assemble
 from specdec_core.runtime import cpu_linear
 from specdec_core.runtime.kv import KVLayer, KVMemory
 from specdec_core.runtime.t5 import EncoderDecoderReader
+from specdec_measure import testing
 from specdec_measure.analysis.memory import Line, ledger, total
 
 from . import tiny

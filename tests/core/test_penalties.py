@@ -23,9 +23,9 @@ from specdec_core.record.schema import Candidates
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp, widen
 from specdec_core.sampling.penalties import Past, Penalties, paths_of
-from specdec_core.testing import NextProbs, scripted
 from specdec_core.tree import TokenTree
 from specdec_measure.exact.distribution import distance
+from specdec_measure.testing import NextProbs, scripted
 
 from .distributions import (
     after,

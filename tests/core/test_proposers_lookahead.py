@@ -14,8 +14,8 @@ from specdec_core.engine.check import check
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers.lookahead import Pool, branch, trie
 from specdec_core.sampling import Warp
-from specdec_core.testing import Letters, NextProbs, scripted
 from specdec_core.tree import TokenTree
+from specdec_measure.testing import Letters, NextProbs, scripted
 
 from .distributions import chances, exact_distribution, samples, wavering
 from .tiny import PROMPTS, build, generate, module, pair

@@ -10,7 +10,7 @@ import specdec_core as sd
 from specdec_core.proposers import Context, Outcome, Resources, suffix
 from specdec_core.proposers.suffix import Suffix
 from specdec_core.sampling import Warp
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import wavering
 

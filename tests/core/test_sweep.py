@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 
 import specdec_core as sd
 from specdec_cli import commands as cli
-from specdec_core.testing import scripted
 from specdec_measure import sweep
 from specdec_measure.sweep.cases import Case
 from specdec_measure.sweep.measured import Measured
 from specdec_measure.sweep.run import Progress
 from specdec_measure.sweep.totals import failures, looping, to_csv, to_json
+from specdec_measure.testing import scripted
 
 CASES = [Case("tales", "one", "abc"), Case("tales", "two", "cab"), Case("code", "one", "bbb")]
 LANES = [

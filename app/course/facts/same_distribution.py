@@ -78,7 +78,7 @@ def _row(row: Mapping[str, float], words: tuple[str, ...]) -> tuple[float, ...]:
 def texts(of: Language, words: int, gamma: int, seed: int) -> tuple[Trace, Trace]:
     """The same beginning, seed and number of words, decoded plainly and with the draft: two traces."""
     from specdec_core import decode  # here: it imports torch
-    from specdec_core.testing import scripted
+    from specdec_measure.testing import scripted
 
     models = scripted(
         lambda context: of.target[context[-1] if context else 0],

@@ -16,7 +16,7 @@ from specdec_core.foundations.errors import SpecdecError, kind_of
 from specdec_core.foundations.paths import root
 
 if TYPE_CHECKING:
-    from .trace import Trace
+    from specdec_core.record.trace import Trace
 
 MAKER = "app.export.page"
 FRAME = "Speculative decoding, round by round"
