@@ -68,7 +68,7 @@ def flags() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class SharedOptions:
     """The options that decode and race have in common."""
 
     model: Annotated[
@@ -227,7 +227,7 @@ class Shared:
 
 
 def with_shared(command: Callable[..., None], hidden: Container[str] = ()) -> Callable[..., None]:
-    """`command` with the options of `Shared` added to its own; they are passed together as its first argument.
+    """`command` with the options of `SharedOptions` added to its own; they are passed together as its first argument.
 
     Args:
         hidden: which of them its help leaves out, as the command refuses them.
@@ -237,18 +237,18 @@ def with_shared(command: Callable[..., None], hidden: Container[str] = ()) -> Ca
         for part in signature(command, eval_str=True).parameters.values()
     ]
     own = own[1:]
-    hints = get_type_hints(Shared, include_extras=True)
+    hints = get_type_hints(SharedOptions, include_extras=True)
     hints |= {name: _hidden(hint) for name, hint in hints.items() if name in hidden}
     common = [
         Parameter(part.name, Parameter.KEYWORD_ONLY, default=part.default, annotation=hints[part.name])
-        for part in attributes(Shared)
+        for part in attributes(SharedOptions)
     ]
     names = {part.name for part in own}
 
     @wraps(command)
     def run(**given: Any) -> None:
         with sentences():
-            shared = Shared(**{name: value for name, value in given.items() if name not in names})
+            shared = SharedOptions(**{name: value for name, value in given.items() if name not in names})
             command(shared, **{name: value for name, value in given.items() if name in names})
 
     run.__signature__ = Signature([*own, *common])  # type: ignore[attr-defined]
@@ -263,7 +263,7 @@ def _hidden(hint: Any) -> Any:
     return Annotated[hint.__origin__, option]
 
 
-def lanes_of(shared: Shared, given: Sequence[str], what: str) -> list[tuple[str, Settings]]:
+def lanes_of(shared: SharedOptions, given: Sequence[str], what: str) -> list[tuple[str, Settings]]:
     """Plain decoding and the given lanes, each with the text that names it.
 
     Args:
@@ -311,7 +311,9 @@ def apart(lanes: Iterable[tuple[str, Settings]]) -> dict[str, Settings]:
     return found
 
 
-def _lane(shared: Shared, text: str, name: str, options: dict[str, str], pairs: dict[str, str]) -> Settings:
+def _lane(
+    shared: SharedOptions, text: str, name: str, options: dict[str, str], pairs: dict[str, str]
+) -> Settings:
     known = fields(proposer_class(name).Options)
     own: dict[str, str] = {}
     groups: dict[str, list[str]] = {}

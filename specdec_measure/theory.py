@@ -15,7 +15,7 @@ from numbers import Integral
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.runtime.pass_times import Curve, pass_time, real, whole
 
-MOST = 64  # the longest draft considered in a search
+MAX_DRAFT_LENGTH = 64  # the longest draft considered in a search
 
 
 def acceptance_rate(p: Sequence[Sequence[float]], q: Sequence[Sequence[float]]) -> float:
@@ -119,7 +119,7 @@ def operations(alpha: float, gamma: int, cost: float) -> float:
     return (gamma * _cost(cost) + gamma + 1.0) / tokens_per_pass(alpha, gamma)
 
 
-def best_draft_length(alpha: float, cost: float, most: int = MOST) -> int:
+def best_draft_length(alpha: float, cost: float, most: int = MAX_DRAFT_LENGTH) -> int:
     """The γ from 0 to `most` that maximises Theorem 3.8 (section 3.5), the shortest of equals; 0 if α ≤ c."""
     alpha, cost = _rate(alpha), _cost(cost)
     lengths = range(whole("longest draft", most) + 1)

@@ -14,7 +14,7 @@ from specdec_core.lengths import room
 from specdec_core.models.bundle import Models
 from specdec_core.models.chat import Prompt
 from specdec_core.record.schema import EndReason, Round, Source, Verdict
-from specdec_core.record.stats import Tally
+from specdec_core.record.stats import RoundTally
 from specdec_core.record.trace import Trace
 from specdec_core.recording.recorder import Recorder
 from specdec_core.round import Context, DraftedAhead, Judged, Outcome, Proposal, RoundResult
@@ -101,15 +101,15 @@ class Lane:
         self.start_context, self.warp = plan.start_context, plan.start_context.warp
         self.tokens, self.past = self.start_context.tokens, self.start_context.past
         self.recorder = Recorder(plan.settings.record, self.warp)
-        self.tally = Tally()
-        self.crew = plan.models.crew
+        self.tally = RoundTally()
+        self.thread_tuner = plan.models.thread_tuner
         self.text = Text(plan.models.codec, self.tokens, plan.models.eos, plan.settings)
 
     @property
     def count(self) -> int:
         """The CPU threads that compute now; all of them where the draft takes one beside the target's pass, so that its
         duration says nothing of other programs."""
-        return self.plan.models.threads if self.settings.overlap else self.crew.count
+        return self.plan.models.threads if self.settings.overlap else self.thread_tuner.count
 
     def run(self) -> Iterator[Event]:
         """The lane's events, from `Started` to `Finished`."""
@@ -172,7 +172,7 @@ class Lane:
         logits, extra = self.verify(context, proposal)
         clock.lap()
         if not self.settings.overlap:
-            self.crew.observe(1 + len(proposal.read), clock.laps[-1], count)
+            self.thread_tuner.observe(1 + len(proposal.read), clock.laps[-1], count)
         judged = self.judge(context, proposal, logits)
         clock.lap()
         kept, reason = self.text.add(judged.tokens[: context.limit + 1])  # detokenising is off the clock

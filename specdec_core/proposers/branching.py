@@ -28,7 +28,7 @@ from .growth import Growth, Rows, TreeGuess
 if TYPE_CHECKING:
     from specdec_core.runtime.reader import Reader
 
-MOST = 1_024  # tokens drafted per round; keeps traces readable
+MAX_DRAFTED = 1_024  # tokens drafted per round; keeps traces readable
 
 
 class Branching(Proposer):
@@ -105,9 +105,9 @@ class Branching(Proposer):
     @classmethod
     def check(cls, settings: Settings, options: Any) -> None:
         most = options.width * (1 + (options.depth - 1) * options.beam)
-        if options.rerank and most > MOST:
+        if options.rerank and most > MAX_DRAFTED:
             raise SettingsError(
-                f"The proposer 'branching' would draft up to {most:,} tokens each round; at most {MOST:,} are "
+                f"The proposer 'branching' would draft up to {most:,} tokens each round; at most {MAX_DRAFTED:,} are "
                 "recorded. Lower width, levels or followed per level, or switch rerank off."
             )
 

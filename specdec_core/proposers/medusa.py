@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from specdec_core.models.heads import MedusaHeads
 
-LARGEST = 256  # nodes of a tree
+MAX_TREE_NODES = 256  # nodes of a tree
 
 
 class Medusa(Proposer):
@@ -57,7 +57,7 @@ class Medusa(Proposer):
             16,
             title="Tokens sent",
             ge=1,
-            le=LARGEST,
+            le=MAX_TREE_NODES,
             description="The most nodes of the tree; the published trees have 63.",
         )
         top_k: int = Field(
@@ -89,9 +89,9 @@ class Medusa(Proposer):
 
     @classmethod
     def check(cls, settings: Settings, options: Any) -> None:
-        if options.choices and len(medusa_tree.check(options.choices)) > LARGEST:
+        if options.choices and len(medusa_tree.check(options.choices)) > MAX_TREE_NODES:
             raise SettingsError(
-                f"The tree has {len(options.choices)} choices; at most {LARGEST} are sent. Give fewer."
+                f"The tree has {len(options.choices)} choices; at most {MAX_TREE_NODES} are sent. Give fewer."
             )
 
     @classmethod

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Candidates:
+class TreeCandidates:
     """All candidates of a round, level by level.
 
     Attributes:

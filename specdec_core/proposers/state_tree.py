@@ -23,7 +23,7 @@ from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
 from .contract import Proposer, Resources, TreeShape
-from .state_candidates import Candidates, best, penalised
+from .state_candidates import TreeCandidates, best, penalised
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -158,7 +158,7 @@ class StateTree(Proposer):
         else:
             self.seen = states
 
-    def _candidates(self, depth: int, room: int, context: Context, temperature: float) -> Candidates:
+    def _candidates(self, depth: int, room: int, context: Context, temperature: float) -> TreeCandidates:
         """Expand at most `depth` levels below the root, the likeliest candidates at that temperature."""
         past = context.past
         begins = [memory.length for memory in self.memories]
@@ -202,7 +202,7 @@ class StateTree(Proposer):
         for memory, begin in zip(self.memories, begins, strict=True):
             memory.rewind(begin)
         columns = torch.cat(all_columns)
-        return Candidates(
+        return TreeCandidates(
             level,
             self._tokens(columns).tolist(),
             columns.tolist(),

@@ -25,7 +25,7 @@ from specdec_core.tree import ROOT, TokenTree
 
 from .contract import Proposer, Resources, TreeShape
 
-LONGEST = 64  # tokens that are compared before a place
+MAX_MATCH = 64  # tokens that are compared before a place
 PLACES = 1_000  # places remembered of one token, the newest ones
 END = -1  # after each text that is not continued
 
@@ -126,8 +126,8 @@ class Suffix(Proposer):
             self._index([*text, END])
         self.begin = len(self.text)
         own = context.source + context.tokens
-        self._index(own[:-LONGEST])
-        self._follow(own[-LONGEST:])
+        self._index(own[:-MAX_MATCH])
+        self._follow(own[-MAX_MATCH:])
 
     def propose(self, context: Context) -> Proposal:
         most = min(self.options.nodes, context.room)
@@ -198,7 +198,7 @@ class Suffix(Proposer):
             known = list(self.after.get(token, ()))
             self._index([token])
             self.agreeing = {
-                place: min(LONGEST, 1 + self.agreeing.get(place - 1, 0))
+                place: min(MAX_MATCH, 1 + self.agreeing.get(place - 1, 0))
                 for place in known
                 if self.text[place] != END
             }

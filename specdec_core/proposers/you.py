@@ -16,8 +16,8 @@ from .contract import Proposer, TreeShape
 if TYPE_CHECKING:
     from specdec_core.models.tokenizer import Codec
 
-MOST_TOKENS = 64
-MOST_CHARACTERS = 2_000  # read per answer; 64 tokens are rarely longer
+MAX_TOKENS = 64
+MAX_CHARACTERS = 2_000  # read per answer; 64 tokens are rarely longer
 
 
 class You(Proposer):
@@ -39,12 +39,12 @@ class You(Proposer):
 
     @classmethod
     def shape(cls, settings: Settings, options: Any) -> TreeShape:
-        return TreeShape("chain", MOST_TOKENS)
+        return TreeShape("chain", MAX_TOKENS)
 
     def propose(self, context: Context) -> Proposal:
         ask, codec = self.resources.ask, self.resources.models.codec
         assert ask is not None, "`Plan.make` checks `needs` before it builds a proposer"
-        most = min(MOST_TOKENS, context.limit, context.room)
+        most = min(MAX_TOKENS, context.limit, context.room)
         if most <= 0:  # nothing typed could be used
             return Proposal(TokenTree())
         text = codec.decode(context.tokens)
@@ -53,7 +53,7 @@ class You(Proposer):
         waited = time.perf_counter() - began
         if not isinstance(answer, str):
             raise SettingsError(f"`ask` has to return the next words as text, got {kind_of(answer)}.")
-        typed = answer[:MOST_CHARACTERS].encode(errors="ignore").decode()  # no partial characters
+        typed = answer[:MAX_CHARACTERS].encode(errors="ignore").decode()  # no partial characters
         tokens = list(takewhile(context.vocabulary.__gt__, continuation(codec, context.tokens, typed)))
         note: Note = {"typed": typed[:500], "left_out": max(0, len(tokens) - most)}
         return Proposal(TokenTree.chain(tokens[:most]), waited=waited, note=note)

@@ -26,7 +26,7 @@ PAGE_NUMBERS = 300_000  # logits of a page: 1.2 MB in float32, so that describin
 PAGE_ROWS = 20
 
 
-class Page:
+class LogitsPage:
     """Rows of logits, kept in one reused block, and room for their probabilities.
 
     The rounds' own tensors go back to the allocator at once: fresh memory for each would cost more than the copy.
@@ -76,8 +76,8 @@ class Recorder:
     rounds: list[Round] = field(default_factory=list)
     seconds: float = 0.0
     _waiting: list[KeptRound] = field(default_factory=list)
-    _target: Page = field(default_factory=Page)
-    _draft: Page = field(default_factory=Page)
+    _target: LogitsPage = field(default_factory=LogitsPage)
+    _draft: LogitsPage = field(default_factory=LogitsPage)
 
     def add(self, seen: RoundResult) -> Round:
         """Take one round, described now or with the next few; returns its row, which is filled in then."""

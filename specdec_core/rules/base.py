@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from specdec_core.tree import Drafts
 
-    from .recorded import Recorded
+    from .recorded import RecordedRound
 
 Ratio = Callable[[int, list[int]], float]
 """p/q of a node whose earlier siblings (in the list) have failed; p is what these left of it."""
@@ -167,7 +167,7 @@ class Rule(ABC):
         if "judge" in vars(cls) and "judge_greedy" not in vars(cls):
             cls.judge_greedy = Rule.judge_greedy  # type: ignore[method-assign]  # the parent's judges another rule
 
-    def judge_recorded(self, seen: Recorded) -> Decision:
+    def judge_recorded(self, seen: RecordedRound) -> Decision:
         """Judge a recorded round as `judge` would have judged it.
 
         Raises:

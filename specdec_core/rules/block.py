@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from specdec_core.tree import Drafts, TokenTree
 
-    from .recorded import Recorded
+    from .recorded import RecordedRound
 
 
 class Block(Rule):
@@ -65,7 +65,7 @@ class Block(Rule):
             return decision.then(tree, spare[kept] / masses[kept])
         return decision.then(tree, p[kept])
 
-    def judge_recorded(self, seen: Recorded) -> Decision:
+    def judge_recorded(self, seen: RecordedRound) -> Decision:
         claims = _claims(seen.p, seen.q)
         # The masses were not taken from one-hot vectors if a rule with own probabilities at T = 0 judged.
         masses = _fixed_masses(claims, seen.p) if seen.one_hot else seen.row.block_mass

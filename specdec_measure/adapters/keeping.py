@@ -11,7 +11,7 @@ from torch import Tensor
 from specdec_core.engine.text import Text, names_of
 from specdec_core.models.tokenizer import Codec
 from specdec_core.record.schema import EndReason, Header, Verdict
-from specdec_core.record.stats import Tally
+from specdec_core.record.stats import RoundTally
 from specdec_core.record.trace import Trace
 from specdec_core.recording.recorder import Recorder
 from specdec_core.round import Judged, Note, Proposal, RoundResult
@@ -43,7 +43,7 @@ class Keeping:
 
     def __init__(self, codec: Codec, prompt: list[int], asked: Settings) -> None:
         self.codec, self.prompt = codec, prompt
-        self.tally = Tally()
+        self.tally = RoundTally()
         self.text = Text(codec, prompt, frozenset(), asked.but(stop=()))  # generate says where the text ends
         self._recorder: Recorder | None = None
 

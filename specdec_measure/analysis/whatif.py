@@ -16,7 +16,7 @@ from specdec_core.proposers import PROPOSERS, Proposer
 from specdec_core.record.schema import ModelInfo, Round
 from specdec_core.record.trace import Trace, as_trace
 from specdec_measure.machines.costs import Costs
-from specdec_measure.machines.profiles import Profile, Recorded
+from specdec_measure.machines.profiles import Profile, RecordedProfile
 
 from .draft_costs import assumption, drafts_with, tokens_in_a_pass
 
@@ -111,7 +111,7 @@ def replay(
         raise SettingsError(
             f"A profile is one of profiles.shipped(), or what profiles.read() returns, got {kind_of(profile)}."
         )
-    if isinstance(profile, Recorded):
+    if isinstance(profile, RecordedProfile):
         if target is not None or draft is not None:
             raise SettingsError(
                 f"The profile '{profile.label}' was recorded with its own models; leave sizes out."

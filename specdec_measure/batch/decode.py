@@ -29,7 +29,7 @@ from specdec_core.settings import Settings
 from specdec_measure.batch.reader import Batched
 
 PROPOSERS = ("none", "draft-model", "prompt-lookup")  # chains that listen to no states of the target
-MOST = 64  # requests in a batch
+MAX_BATCH_REQUESTS = 64  # requests in a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ def decode_batch(
     """
     settings = of_types(models, settings).but(record="off")
     listed("prompts of a batch", prompts)
-    if not 1 <= len(prompts) <= MOST:
-        raise SettingsError(f"A batch has 1 to {MOST} requests, got {len(prompts)}.")
+    if not 1 <= len(prompts) <= MAX_BATCH_REQUESTS:
+        raise SettingsError(f"A batch has 1 to {MAX_BATCH_REQUESTS} requests, got {len(prompts)}.")
     seeds = [settings.seed] * len(prompts) if seeds is None else seeds
     if len(seeds) != len(prompts):
         raise SettingsError(f"A batch has one seed for each request, got {len(seeds)} for {len(prompts)}.")

@@ -19,7 +19,7 @@ from specdec_measure import theory
 from specdec_measure.analysis.draft_costs import FREE, assumption, drafts_with
 from specdec_measure.analysis.whatif import on_clock, replay
 from specdec_measure.machines.costs import Costs
-from specdec_measure.machines.profiles import Recorded, read, shipped
+from specdec_measure.machines.profiles import RecordedProfile, read, shipped
 
 from .test_profiles import RECORDED
 from .tiny import pair
@@ -147,7 +147,7 @@ def test_an_early_exit_costs_its_layers_and_the_output_matrix() -> None:
         replay(replace(trace, rounds=[replace(row, note={"exit_layer": 3})]), HERE, layers=2)
     usual = with_rounds([row], "early-exit", layer=0)
     assert replay(usual, HERE).draft_s == pytest.approx(2 * 0.004 * (0.8 / 3 + 0.2))
-    assert isinstance(HERE, Recorded)
+    assert isinstance(HERE, RecordedProfile)
     header = replace(trace.header, target=replace(trace.header.target, name="big"))
     # the profile's own target has 4
     assert replay(replace(trace, header=header), HERE).draft_s == result.draft_s

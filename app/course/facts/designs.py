@@ -17,7 +17,7 @@ from specdec_measure import theory
 from specdec_measure.analysis import whatif
 from specdec_measure.machines import profiles
 from specdec_measure.machines.costs import Costs
-from specdec_measure.machines.profiles import Recorded
+from specdec_measure.machines.profiles import RecordedProfile
 
 from .recorded import trace
 
@@ -179,9 +179,11 @@ def _exit_cost() -> float:
 
 
 @lru_cache(maxsize=1)
-def _home() -> Recorded:
+def _home() -> RecordedProfile:
     """The profile of the bundled target, which has its sizes."""
     found, _ = profiles.shipped()
     return next(
-        each for each in found.values() if isinstance(each, Recorded) and each.target.name == "specdec-target"
+        each
+        for each in found.values()
+        if isinstance(each, RecordedProfile) and each.target.name == "specdec-target"
     )
