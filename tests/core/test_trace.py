@@ -77,7 +77,7 @@ def test_any_decode_gives_a_clean_trace_that_survives_json(
     if trace.end == "eos":
         assert output.ids[-1] in eos
     if trace.end == "stop":
-        assert any(stop in output.text for stop in choices["stop"])  # type: ignore[attr-defined]
+        assert any(stop in trace.header.prompt + output.text for stop in choices["stop"])  # type: ignore[attr-defined]
     assert not eos & set(output.ids[:-1])
     written = 0
     for row in trace.rounds:
