@@ -19,7 +19,6 @@ from .views import current
 
 MOST_CARDS = 999
 MOST_KEY = 200  # characters of a control's id
-MOST_WAY, MOST_NAME = 60, 12  # steps to what the host points at, and characters of one
 READ = "This request cannot be read."
 Body = dict[str, Any]
 
@@ -77,7 +76,7 @@ def delete(rooms: Rooms, code: str) -> None:
 def changed(
     room: Room, at: float, body: Body, started: Together | None = None, heard: Said = NOTHING
 ) -> Room:
-    """The room after one of `states.possible`, or after `longer`, `insert`, `point` or `control`.
+    """The room after one of `states.possible`, or after `longer`, `insert` or `control`.
 
     `started` is the run that the class follows from now on, `heard` what the one that it follows has said.
     """
@@ -151,26 +150,6 @@ def _insert(room: Room, now: Now, at: float, body: Body) -> Room:
     return replace(room, order=(*rest[:where], lesson, *rest[where:]))
 
 
-def _point(room: Room, now: Now, at: float, body: Body) -> Room:
-    where = body.get("where")
-    if where is not None and not _is_place(where):
-        raise Refused(READ)
-    return replace(room, now=states.pointed(now, where))
-
-
-def _is_place(where: Any) -> bool:
-    """Three numbers, and perhaps a way: numbers of children, and short names."""
-    if not isinstance(where, list) or not 3 <= len(where) <= 4:
-        return False
-    way = where[3] if len(where) == 4 else []
-    return (
-        all(isinstance(_single(part), int | float) for part in where[:3])
-        and isinstance(way, list)
-        and len(way) <= MOST_WAY
-        and all(type(each) is int or (isinstance(each, str) and len(each) <= MOST_NAME) for each in way)
-    )
-
-
 def _control(room: Room, now: Now, at: float, body: Body) -> Room:
     found = moves([[body.get("control"), body.get("value")]])
     if now.state != "follow" or not found:
@@ -181,7 +160,6 @@ def _control(room: Room, now: Now, at: float, body: Body) -> Room:
 _BESIDES: dict[Any, Callable[[Room, Now, float, Body], Room]] = {
     "longer": _longer,
     "insert": _insert,
-    "point": _point,
     "control": _control,
 }
 

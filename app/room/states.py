@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -11,9 +11,6 @@ from .together import VOTE_S, Said, Together, is_open, shown
 State = Literal["waiting", "open", "locked", "discuss", "reveal", "follow", "play", "run", "check", "ended"]
 Part = Literal["predict", "check"]
 Advice = Literal["explain", "discuss", "reveal"]
-Pointer = tuple[float, float, float, tuple[int | str, ...]]
-"""A place in a picture: the number of a part, shares of the width and height of something in it, and the way to that;
-see `static/pointer.js`."""
 
 ASKING = ("open", "check")  # a vote may be cast
 LIFE_S = 12 * 3600.0  # then a room ends by itself
@@ -41,8 +38,6 @@ class Now:
     """The step of the lesson whose picture is followed: watch or change."""
     moves: tuple[tuple[str, Any], ...] = ()
     """What was done with the picture's controls, in order: a control's id and its value."""
-    pointer: Pointer | None = None
-    """Where the host points."""
     asked: tuple[str, ...] = field(default=())
     """What has been asked so far, as `lesson/part`."""
     twice: tuple[str, ...] = ()
@@ -58,12 +53,12 @@ class Now:
 
     @staticmethod
     def from_json(given: dict[str, Any]) -> Now:
-        """Back from plain values."""
+        """Back from plain values; a room of an earlier version also has where its host pointed."""
         moves = tuple((str(key), value) for key, value in given.get("moves", ()))
-        pointer = _pointer(given["pointer"]) if given.get("pointer") else None
         run = Together(**given["run"]) if given.get("run") else None
         lists = {name: tuple(given.get(name, ())) for name in ("asked", "twice", "unseen")}
-        return Now(**{**given, "moves": moves, "pointer": pointer, "run": run, **lists})
+        known = {name: value for name, value in given.items() if name != "pointer"}
+        return Now(**{**known, "moves": moves, "run": run, **lists})
 
     def secret(self, at: float) -> tuple[str, ...]:
         """The round that is voted on at this time: its verdict is on no page yet."""
@@ -143,17 +138,6 @@ def longer(now: Now, at: float) -> Now:
     return replace(now, until=max(now.until or at, at) + MORE_S)
 
 
-def pointed(now: Now, where: Sequence[Any] | None) -> Now:
-    """The same with the host's pointer there."""
-    return replace(now, pointer=None if where is None else _pointer(where))
-
-
-def _pointer(where: Sequence[Any]) -> Pointer:
-    """A pointer from plain values; a room of an earlier version has none of its ways."""
-    part, across, down, *way = where
-    return part, across, down, tuple(way[0]) if way else ()
-
-
 def is_cursor(value: Any) -> bool:
     """Whether a move is where the host stands in a player, which the pages follow without another drawing."""
     return isinstance(value, dict) and "cursor" in value
@@ -195,7 +179,6 @@ def _asking(now: Now, at: float, state: State, part: Part, vote: int, lesson: st
         until=at + OPEN_S,
         asked=asked,
         moves=(),
-        pointer=None,
     )
 
 
@@ -214,9 +197,7 @@ def _again(now: Now, at: float, lesson: str, picture: str) -> Now:
 
 def _follow(now: Now, at: float, lesson: str, picture: str) -> Now:
     same = now.picture == picture and now.state in ("follow", "play")
-    return replace(
-        now, state="follow", until=None, picture=picture, pointer=None, moves=now.moves if same else ()
-    )
+    return replace(now, state="follow", until=None, picture=picture, moves=now.moves if same else ())
 
 
 def _to(state: State, seconds: float | None = None) -> Callable[[Now, float, str, str], Now]:

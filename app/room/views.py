@@ -249,7 +249,6 @@ def _followed(question: Asked, now: Now) -> dict[str, Any]:
         "picture": now.picture,
         "text": html(question.lesson.sections[now.picture].prose),
         "moved": len(now.moves) and [list(move) for move in now.moves],
-        "pointer": now.pointer,
     }
 
 

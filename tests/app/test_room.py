@@ -84,16 +84,14 @@ def test_where_a_room_is_survives_the_database() -> None:
     now = replace(
         driven("open", "close", "discuss", "again", "close", "reveal", "follow"),
         moves=(("a", ["B"]), ("b", None)),
-        pointer=(1, 0.2, 0.7, (0, 2, "text")),
     )
     assert Now.from_json(json.loads(json.dumps(now.to_json()))) == now
-    before = {**now.to_json(), "pointer": [1, 0.2, 0.7]}  # of an earlier version
-    assert Now.from_json(before).pointer == (1, 0.2, 0.7, ())
+    before = {**now.to_json(), "pointer": [1, 0.2, 0.7, [0, "text"]]}  # an earlier version's host could point
+    assert Now.from_json(json.loads(json.dumps(before))) == now
 
 
-def test_the_class_follows_a_player_and_a_pointer() -> None:
-    """Catches: a list of moves that grows with each step of the host's, a cursor with anything else in it; a way to
-    what the host points at that is cut, or is none."""
+def test_the_class_follows_a_player() -> None:
+    """Catches: a list of moves that grows with each step of the host's, a cursor with anything else in it."""
     room = room_at(driven("open", "close", "reveal", "follow", lesson="trees"))
     body = {"step": room.now.step, "move": "control", "control": "player"}
     for at in (3, 4):
@@ -109,23 +107,6 @@ def test_the_class_follows_a_player_and_a_pointer() -> None:
     kept = {"round": 4, "step": None, "node": None, "lead": None, "view": "mask", "of": "trees-watch-medusa"}
     assert room.now.moves == (("player", {"cursor": kept}),)
     assert views.student(room, "de", [], 0.0)["moved"] == [["player", {"cursor": kept}]]
-    for where, fits in (
-        ([0, 0.5, 0.5], True),
-        ([2, 1.5, -0.2, ["plot", 0]], True),
-        ([2, 0.5, 0.5, [0, 3, "text"]], True),
-        ([2, 0.5, 0.5, [0, None]], False),
-        ([2, 0.5, 0.5, [0.5]], False),
-        ([2, 0.5, 0.5, ["x" * 50]], False),
-        ([2, 0.5, 0.5, [1] * 100], False),
-        ([2, 0.5, 0.5, [], 1], False),
-        ([2, 0.5], False),
-    ):
-        point = {"move": "point", "step": room.now.step, "where": where}
-        if not fits:
-            with pytest.raises(Refused):
-                drive.changed(room, 1.0, point)
-        else:
-            assert drive.changed(room, 1.0, point).now.pointer == (*where[:3], tuple([*where, []][3]))
 
 
 def test_codes_cannot_be_misread_or_guessed() -> None:
@@ -154,7 +135,6 @@ def test_a_button_counts_for_what_the_host_saw() -> None:
         drive.changed(closed, 1.0, {"move": "reveal", "step": room.now.step})
     for body in (
         {"move": "open", "lesson": "no-such"},
-        {"move": "point", "where": ["a", 1, 1]},
         {"move": "fly"},
         {},
     ):
