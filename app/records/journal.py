@@ -29,7 +29,7 @@ from . import requests
 from .database import Database, Unavailable
 from .keys import digest
 from .packing import pack, unpack
-from .processes import lives, own_name
+from .processes import is_dead, own_name
 from .schema import journal, messages, processes, runs
 
 log = logging.getLogger(__name__)
@@ -303,10 +303,8 @@ class Journal:
     def _is_dead(self, connection: Connection, process: str) -> bool:
         if process == self.process:
             return False
-        if (here := lives(process)) is not None:
-            return not here
         seen = connection.execute(select(processes.c.seen).where(processes.c.id == process)).scalar()
-        return seen is None or self._clock(connection) - seen > DEAD_S
+        return is_dead(process, self._clock(connection) - (seen or 0.0), DEAD_S)
 
     def _bury(self, run_id: str) -> None:
         """End a run whose process is dead."""

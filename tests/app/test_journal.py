@@ -190,7 +190,7 @@ def test_a_process_of_another_machine_is_dead_once_it_is_silent(
     process: Callable[..., Journal], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, there = process(), process()
-    monkeypatch.setattr(module, "lives", lambda name: None)
+    monkeypatch.setattr("app.records.processes.lives", lambda name: None)
     run = started(here, 3)
     until(lambda: there.find(run.id, ANNA) is not None)
     seen = there.find(run.id, ANNA)
