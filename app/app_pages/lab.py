@@ -82,7 +82,7 @@ with st.container(key="stage"):
 with words:  # last: a run that has just been started is to be seen before the glossary is drawn again
     corner.draw("lab")
 if run.result:
-    parts = {"numbers": headline.show, "charts": results.charts, "download": results.downloads}
+    parts = {"numbers": headline.show, "charts": results.charts, "download": results.download_box}
     for part, show in parts.items():
         if presenter.shows(part):
             show(run.result)

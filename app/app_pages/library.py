@@ -11,7 +11,7 @@ from app.records import access as entries
 from app.records import examples as recorded
 from app.records import listing, visitor
 from app.records.examples import Example
-from app.running import corner
+from app.running import corner, downloads
 from app.running import held as tools
 from app.running.flow import draw
 from app.text import count, plain
@@ -119,7 +119,11 @@ def stage() -> None:
         if one and entries.is_mine(one) and presenter.shows("tools"):
             tools.draw(one, library, CURSOR)
         if presenter.shows("download"):
-            tools.downloads(shown, me, library)
+            with st.popover("Download", icon=":material/download:"):
+                for entry in shown:
+                    if len(shown) > 1:
+                        st.markdown(f"**{plain(entry.title)}**")
+                    downloads.of_entry(entry, me, library)
     if presenter.shows("numbers"):
         rows.table(shown)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from app import services
 from app.decoding.api import Family
-from app.decoding.jobs import Busy, Jobs
+from app.decoding.jobs import Jobs
 from app.decoding.line import Left, Line
 from app.records.database import Unavailable
 from specdec_core.foundations.errors import SettingsError

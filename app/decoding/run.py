@@ -246,20 +246,19 @@ class Run(Job):
         """The name of a lane's trace."""
         return f"{self.id}-{lane}"
 
-    def trace_path(self, lane: int, *, download: bool = False) -> str:
+    def trace_path(self, lane: int) -> str:
         """Where the lane's trace is served once it is finished."""
         # Shared links are served by the library, which numbers only the lanes that finished.
         name = f"{self.key}-{sorted(self.ends).index(lane)}" if self.key else self.trace_name(lane)
-        return self._path(f"/traces/{name}.json", *(["download=1"] if download else []))
+        return self._path(f"/traces/{name}.json")
 
     @property
     def events_path(self) -> str:
         """Where its messages are served."""
         return self._path(f"/runs/{self.id}/events")
 
-    def _path(self, path: str, *query: str) -> str:
-        query = (*query, *([f"ticket={self.ticket}"] if self.ticket else []))
-        return path + ("?" + "&".join(query) if query else "")
+    def _path(self, path: str) -> str:
+        return f"{path}?ticket={self.ticket}" if self.ticket else path
 
     def publish(self, message: dict[str, Any]) -> None:
         """Append a message for the event stream."""

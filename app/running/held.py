@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from urllib.parse import urlencode
 
 import streamlit as st
 
 from app import services
 from app.decoding.run import Run
-from app.export import button
 from app.player import CURSOR
 from app.records import access as entries
 from app.records import importing, visitor
 from app.records.database import Unavailable
-from app.records.listing import Entry, side_by_side
+from app.records.listing import Entry
 from app.records.store import MAX_NAME, Full, Library, Saved
 from app.text import count, plain
 from app.ui import address
 from app.ui.state import State, state
 from specdec_core.foundations.errors import TraceError
-from specdec_core.record.read import race_json
-from specdec_core.record.trace import Trace
 
 MOST_FILES = 8
 
@@ -94,60 +90,6 @@ def only_here() -> None:
             ":material/lan: This address works on this machine only. For others, download the run as "
             "Player (HTML): one file that plays in any browser."
         )
-
-
-def downloads(shown: Sequence[Entry], whose: str, library: Library) -> None:
-    """The runs as self-contained pages, and each lane's record as a file."""
-    with st.popover("Download", icon=":material/download:"):
-        for entry in shown:
-
-            def page(entry: Entry = entry) -> str:
-                return _page(entry, whose, library)
-
-            of = "" if len(shown) == 1 else f"{plain(entry.title)}: "
-            button.draw(f"{of}Player (HTML)", page, _file(entry), f"html-{entry.key}")
-            if len(entry.lanes) > 1:
-
-                def race(entry: Entry = entry) -> str:
-                    return race_json(_traces(entry, whose, library))
-
-                button.race(f"{of}Race (JSON)", race, _file(entry), f"race-{entry.key}")
-        for entry, number in side_by_side(shown):
-
-            def json(entry: Entry = entry, number: int = number) -> bytes:
-                return entries.data(entry, number, whose, library)
-
-            st.download_button(
-                f"{plain(entry.lanes[number].label)}: trace (JSON)",
-                data=json,
-                file_name=f"{_file(entry)}-{number}.json",
-                mime="application/json",
-                on_click="ignore",
-                icon=":material/data_object:",
-                key=f"json-{entry.key}-{number}",
-            )
-
-
-def _page(entry: Entry, whose: str, library: Library) -> str:
-    from app.export.page import make
-
-    traces = _traces(entry, whose, library)
-    if not traces:
-        return entries.GONE.decode()
-    raced = None if entries.imported(entry) else True  # an imported record says it itself, or nothing does
-    return make(traces, [lane.label for lane in entry.lanes], title=entry.title, raced=raced)
-
-
-def _traces(entry: Entry, whose: str, library: Library) -> list[Trace]:
-    """The records of a run's lanes; none once it is deleted."""
-    data = [entries.data(entry, number, whose, library) for number in range(len(entry.lanes))]
-    return [] if entries.GONE in data else [Trace.from_json(lane) for lane in data]
-
-
-def _file(entry: Entry) -> str:
-    """A file name for this run: its name, if it has one in Latin letters, else its key."""
-    named = entry.source.name if isinstance(entry.source, Saved) else None
-    return "specdec-" + (re.sub(r"[^A-Za-z0-9]+", "-", named or "").strip("-") or entry.key.replace(".", "-"))
 
 
 def close(cursor: Iterable[str]) -> None:

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import select, update
 
 from app.compare.sweep import Sweep
-from app.compare.sweeps import Sweeps
 from app.compare.sweep_store import LOST, SweepStore
+from app.compare.sweeps import Sweeps
 from app.decoding.line import Line
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice

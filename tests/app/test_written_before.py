@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from app.compare.sweeps import Sweeps
 from app.compare.sweep_store import SweepStore
+from app.compare.sweeps import Sweeps
 from app.course import progress
 from app.decoding.line import Line
 from app.decoding.models import Choice
