@@ -10,13 +10,12 @@ from app.lanes import links
 from app.player import CURSOR
 from app.running import corner, flow
 from app.text import plain
-from app.ui import presenter, reveal
+from app.ui import presenter
 from app.ui.glossary import define
 from app.ui.state import state
 from app.ui.widgets import number
 
 presenter.dress("compare")
-reveal.draw()
 settling.settle()
 editor.start("compare")
 editor.follow()

@@ -15,7 +15,7 @@ from app.running import corner, downloads
 from app.running import held as tools
 from app.running.flow import draw
 from app.text import count, plain
-from app.ui import address, presenter, quirks, reveal, widgets
+from app.ui import address, frame, presenter, quirks, widgets
 from app.ui.fragment import fragment
 
 PER_PAGE = 20
@@ -37,7 +37,6 @@ def listed(key: str) -> list[str]:
 
 presenter.dress("library")
 st.html(quirks.css(rows.STYLE + STYLE))
-reveal.draw()
 named = listed("run")[:SHOWN]
 found = [(key, entries.open_one(key, me, library)) for key in named]
 shown = [entry for _, entry in found if entry is not None]
@@ -63,7 +62,7 @@ def opened(key: str) -> None:
     """Show a run from its beginning."""
     tools.close(CURSOR)
     address.put("run", key)
-    reveal.ask("open")
+    frame.reveal("open")
 
 
 def picked() -> list[str]:
@@ -89,7 +88,7 @@ def compare() -> None:
     keys = picked()
     tools.close(CURSOR)
     address.put("run", ",".join(keys))
-    reveal.ask("open")
+    frame.reveal("open")
 
 
 def unpick() -> None:

@@ -234,7 +234,7 @@ def test_streamlit_s_page_has_inline_scripts_and_each_is_in_the_policy() -> None
 
 
 def test_streamlit_s_page_is_in_english_whatever_is_written_on_it() -> None:
-    """Else `quirks.speaks` can go."""
+    """Else frame.js need not name the language."""
     assert '<html lang="en">' in (STATIC / "index.html").read_text(encoding="utf-8")
     assert not [name for name in inspect.signature(st.set_page_config).parameters if "lang" in name]
 
