@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -31,7 +31,7 @@ Open = Callable[[str], None]  # of a run, by its key
 Pick = Callable[[str, str], None]  # of a run, by its key and that of its box
 
 
-def row(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> None:
+def row(entry: Entry, picked: Collection[str], on_open: Open, on_pick: Pick) -> None:
     """A kept run: its name opens it; proposer, date and figures."""
     saved = entry.source
     assert isinstance(saved, Saved)
@@ -54,7 +54,7 @@ def row(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> No
             _pick(entry, picked, on_pick)
 
 
-def card(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> None:
+def card(entry: Entry, picked: Collection[str], on_open: Open, on_pick: Pick) -> None:
     """A recorded example: its title opens it; what to look for, and its figures."""
     example = entry.source
     assert isinstance(example, Example)
@@ -78,7 +78,7 @@ def _title(entry: Entry, on_open: Open) -> None:
     )
 
 
-def _pick(entry: Entry, picked: Sequence[str], on_pick: Pick) -> None:
+def _pick(entry: Entry, picked: Collection[str], on_pick: Pick) -> None:
     box = f"pick-{entry.key}-{entry.key in picked}"
     st.checkbox("Compare", value=entry.key in picked, key=box, on_change=on_pick, args=(entry.key, box))
 

@@ -16,6 +16,11 @@ from app.records.store import Library, Saved
 from app.text import plain
 from specdec_core.record.trace import Trace
 
+PAGE = "One file that plays this run in any browser, without a server or a network."
+RACE = (
+    "All lanes with their baseline in one file. The library imports it as one run, here or on another server."
+)
+TRACE = "The complete record: every proposal, probability, coin and time. It replays without a model."
 TABLES = {
     "rounds": "One row per round; the page counts them from 1, the table from 0.",
     "tokens": "One row per committed token; the page counts rounds from 1, the table from 0.",
@@ -36,16 +41,17 @@ def of_run(run: Run) -> None:
 
 
 def of_entry(entry: Entry, whose: str, library: Library) -> None:
-    """A run of the library, named after its name, if it has one in Latin letters, else its key."""
+    """A run of the library."""
+    read, imported = partial(entries.data, entry, owner=whose, library=library), entries.imported(entry)
+    labels = [lane.label for lane in entry.lanes]
+    # An imported record says itself whether its lanes were in one race, or nothing does.
+    draw(file_name(entry), labels, read, title=entry.title, raced=None if imported else True)
+
+
+def file_name(entry: Entry) -> str:
+    """What its files' names begin with: its name, if it has one in Latin letters, else its key."""
     named = entry.source.name if isinstance(entry.source, Saved) else None
-    name = re.sub(r"[^A-Za-z0-9]+", "-", named or "").strip("-") or entry.key.replace(".", "-")
-    draw(
-        f"specdec-{name}",
-        [lane.label for lane in entry.lanes],
-        lambda at: entries.data(entry, at, whose, library),
-        title=entry.title,
-        raced=None if entries.imported(entry) else True,  # an imported record says it itself, or nothing does
-    )
+    return "specdec-" + (re.sub(r"[^A-Za-z0-9]+", "-", named or "").strip("-") or entry.key.replace(".", "-"))
 
 
 def draw(
@@ -59,32 +65,35 @@ def draw(
         title, raced: as for `app.export.page.make`.
     """
 
-    def page() -> bytes:
-        from app.export.page import make
-
-        lanes = [read(at) for at in range(len(labels))]
-        if entries.GONE in lanes:
-            return entries.GONE
-        return make([Trace.from_json(lane) for lane in lanes], labels, title=title, raced=raced).encode()
-
-    def race() -> bytes:
-        lanes = [read(at) for at in range(len(labels))]
-        return entries.GONE if entries.GONE in lanes else b"[" + b",".join(lanes) + b"]"
-
     with st.container(horizontal=True):
-        _button("Player (HTML)", page, f"{name}.html", "One file that plays this run in any browser, without a "
-                "server or a network.", "slideshow")  # fmt: skip
+        make_page = partial(page_of, labels, read, title, raced)
+        _button("Player (HTML)", make_page, f"{name}.html", PAGE, "slideshow")
         if len(labels) > 1:
-            _button("Race (JSON)", race, f"{name}.json", "All lanes with their baseline in one file. The library "
-                    "imports it as one run, here or on another server.")  # fmt: skip
+            _button("Race (JSON)", partial(_race, labels, read), f"{name}.json", RACE)
     for at, label in enumerate(labels):
         st.markdown(f"**{plain(label)}**")
         with st.container(horizontal=True):
-            _button("Trace (JSON)", partial(read, at), f"{name}-{at}.json", "The complete record: every "
-                    "proposal, probability, coin and time. It replays without a model.")  # fmt: skip
+            _button("Trace (JSON)", partial(read, at), f"{name}-{at}.json", TRACE)
             for table, words in TABLES.items():
-                _button(f"{table.capitalize()} (CSV)", partial(_table, read, at, table),
-                        f"{name}-{at}-{table}.csv", words, "table_view")  # fmt: skip
+                make_table = partial(_table, read, at, table)
+                _button(
+                    f"{table.capitalize()} (CSV)", make_table, f"{name}-{at}-{table}.csv", words, "table_view"
+                )
+
+
+def page_of(labels: Sequence[str], read: Read, title: str | None, raced: bool | None) -> bytes:
+    """The run as a page that plays it."""
+    from app.export.page import make
+
+    lanes = [read(at) for at in range(len(labels))]
+    if entries.GONE in lanes:
+        return entries.GONE
+    return make([Trace.from_json(lane) for lane in lanes], labels, title=title, raced=raced).encode()
+
+
+def _race(labels: Sequence[str], read: Read) -> bytes:
+    lanes = [read(at) for at in range(len(labels))]
+    return entries.GONE if entries.GONE in lanes else b"[" + b",".join(lanes) + b"]"
 
 
 def _table(read: Read, at: int, table: str) -> bytes:

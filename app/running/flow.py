@@ -28,7 +28,7 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 
 from . import results
-from .held import held, let_go
+from .by_link import find_run, missing_run_notice
 from .waiting import waiting
 
 RULE_WORDS = {name: {"title": rule.title, "lossless": rule.lossless} for name, rule in RULES.items()}
@@ -103,7 +103,7 @@ class Flow:
             state.complaints = []
             state.noted[self.page] = desk.run.id
         named = st.query_params.get("run")
-        self.shown = held(named)
+        self.shown = find_run(named)
         self.active = self.shown is not None and not self.shown.finished
         if self.shown is None and named is not None:
             self.kept = entries.open_one(named, visitor.of_session(), services.library())
@@ -125,7 +125,7 @@ class Flow:
                 st.error(plain(self.shown.error), icon=":material/error:")
             results.unkept(self.shown)
         elif "run" in st.query_params:
-            let_go(otherwise)
+            missing_run_notice(otherwise)
 
     def play(self, example: results.Shown | None = None, note: str = HERE["provenance_note"]) -> None:
         """The player, with the run or else a recorded example; `note`: where and when the run was measured."""
