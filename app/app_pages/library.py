@@ -7,7 +7,7 @@ import streamlit as st
 from app.library import lists, opened, picks, rows
 from app.player import CURSOR
 from app.records import listing, visitor
-from app.running import corner
+from app.running import header_links
 from app.text import count, plain
 from app.ui import presenter, quirks, widgets
 
@@ -26,7 +26,7 @@ with head, st.container(key=presenter.box("title")):
         "Every run you finish is kept here automatically. Open one to step through it again, or compare several."
     )
 with words:
-    corner.draw("library")
+    header_links.draw("library")
 
 for problem in listing.problems(st.query_params.to_dict(), CURSOR):
     st.warning(plain(problem), icon=":material/link_off:")

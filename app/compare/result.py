@@ -21,7 +21,7 @@ from specdec_core.record.trace import Trace
 from specdec_measure.analysis.diagnosis import why
 from specdec_measure.analysis.memory import Line
 
-from . import editor, partings, repeats, take_along
+from . import divergences, editor, export_tab, repeats
 from .table import html, megabytes, table
 from .timing import speeds, verdict
 
@@ -58,7 +58,7 @@ def show(run: Flow) -> None:
             run.play(note=origin)
             if ready and presenter.shows("why"):
                 verdicts(shown, traces, numbers)
-                partings.draw(shown, traces, numbers)
+                divergences.draw(shown, traces, numbers)
     for name, draw in further.items():
         with tabs[name]:
             if not tabs[name].open:
@@ -194,4 +194,4 @@ def _what_if(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
 
 
 def _take_along(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
-    take_along.show(shown, traces, numbers, ledgers(shown, traces))
+    export_tab.show(shown, traces, numbers, ledgers(shown, traces))

@@ -34,7 +34,7 @@ DEAD_S = (
 )
 SWEEPS_PER_OWNER = 16
 TOTAL_BYTES = 50_000_000  # of all owners' sweeps, packed
-LOST = "The server process that measured this sweep ended. What it had measured is kept: Resume goes on from there."
+PROCESS_DIED = "The server process that measured this sweep ended. What it had measured is kept: Resume goes on from there."
 
 
 class SweepStore:
@@ -126,7 +126,7 @@ def _read(row: Row[Any], owner: str | None) -> Sweep | None:
     if row.state not in OVER:
         job.elsewhere = not is_dead(row.process, time.time() - row.written, DEAD_S)
         if not job.elsewhere:
-            job.state, job.error = "stopped", LOST
+            job.state, job.error = "stopped", PROCESS_DIED
     if not job.elsewhere:
         job.over()
     return job

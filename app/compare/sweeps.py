@@ -18,8 +18,8 @@ from typing import Any
 
 from app import services
 from app.decoding.api import Family
+from app.decoding.device_queue import Cancelled, DeviceQueue
 from app.decoding.jobs import Jobs
-from app.decoding.line import Left, Line
 from app.records.database import Unavailable
 from specdec_core.foundations.errors import SettingsError
 from specdec_measure.sweep.lanes import complete
@@ -48,7 +48,7 @@ class Sweeps:
     def __init__(
         self,
         load: Callable[[Any, Callable[[], bool]], Family],
-        line: Callable[[str], Line],
+        line: Callable[[str], DeviceQueue],
         *,
         active: int = 4,
         keep: int = 16,
@@ -140,7 +140,7 @@ class Sweeps:
         finally:
             job.ahead = None
         if len(job.rows) < job.order.cells:
-            raise Left
+            raise Cancelled
 
     def _after(self, job: Sweep) -> None:
         if self._store:
@@ -148,7 +148,7 @@ class Sweeps:
                 self._store.write(job)
         log.info("sweep %s: %s, %d of %d cells", job.id, job.state, len(job.rows), job.order.cells)
 
-    def _measure(self, job: Sweep, models: Family, line: Line) -> None:
+    def _measure(self, job: Sweep, models: Family, line: DeviceQueue) -> None:
         order = job.order
         job.rows = complete_turns(job.rows, len(order.lanes))
 

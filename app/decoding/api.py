@@ -59,7 +59,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class LaneDone:
     """A lane is done. `packed` is its record; see `pack`."""
 
     lane: int
@@ -68,7 +68,7 @@ class Recorded:
     packed: bytes
 
 
-Event = Started | Step | Ended | Recorded
+Event = Started | Step | Ended | LaneDone
 Cancelled = Callable[[], bool]
 Ask = Callable[[str], str]
 OnPlace = Callable[[int], None]

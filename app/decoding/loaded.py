@@ -20,7 +20,7 @@ from specdec_measure.sweep.lanes import about
 from specdec_measure.sweep.measured import Measured
 from specdec_measure.sweep.run import Progress, sweep
 
-from .api import Ask, Cancelled, Card, Event, OnPlace, Recorded, pack, unplaced
+from .api import Ask, Cancelled, Card, Event, LaneDone, OnPlace, pack, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Loaded:
 
         for event in race(self.models, prompt, lanes, cancelled=cancelled, ask=ask):
             if isinstance(event, Finished):
-                yield Recorded(event.lane, event.end, event.stats, pack(event.trace.to_json().encode()))
+                yield LaneDone(event.lane, event.end, event.stats, pack(event.trace.to_json().encode()))
             else:
                 yield event
 

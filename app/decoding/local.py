@@ -30,7 +30,7 @@ from specdec_core.foundations import errors
 from . import child
 from .api import Cancelled, DecoderLost
 from .models import Choice
-from .remote import LOST, Answers, Caller, Remote
+from .remote import DECODER_DIED, Answers, Caller, Remote
 
 log = logging.getLogger(__name__)
 
@@ -211,7 +211,7 @@ class Decoder(Caller):
                     if self._closed:
                         raise DecoderLost(CLOSING) from None
                     log.error("no decoder could be started: %s", str(error) or type(error).__name__)
-                    raise DecoderLost(LOST) from None
+                    raise DecoderLost(DECODER_DIED) from None
             return self._child
 
     def _replace(self, dead: Child) -> None:

@@ -21,7 +21,7 @@ from specdec_core.models.chat import MAX_PROMPT_CHARACTERS, Chat
 from specdec_core.proposers import PROPOSERS
 
 from .api import Cancelled, DecoderLost
-from .calls import LAST, STOPPED
+from .calls import ENDING_KINDS, STOPPED
 from .cluster import Cluster, deploy, join, machines, shortage
 from .models import Choice
 from .remote import Answers, Caller, Remote
@@ -206,9 +206,9 @@ class Connection:
             for kind, value in call.response:
                 if kind == "begun":
                     call.begun = True
-                elif kind not in LAST:
+                elif kind not in ENDING_KINDS:
                     call.answers.put((kind, value))
-            if kind not in LAST:
+            if kind not in ENDING_KINDS:
                 kind, value = "lost", None
         except BackPressureError:
             kind, value = "refused", (SpecdecError.__name__, FULL)

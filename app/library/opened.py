@@ -10,7 +10,7 @@ from app import services
 from app.records import access as entries
 from app.records import listing, visitor
 from app.records.examples import Example
-from app.records.listing import Entry
+from app.records.listing import LibraryEntry
 from app.running import downloads
 from app.running.flow import draw as play
 from app.text import plain
@@ -20,7 +20,7 @@ from app.ui.fragment import fragment
 from . import own, rows
 
 
-def draw(named: Sequence[tuple[str, Entry | None]]) -> None:
+def draw(named: Sequence[tuple[str, LibraryEntry | None]]) -> None:
     """What the address names, or why it cannot be shown."""
     shown = [entry for _, entry in named if entry is not None]
     if missing := len(named) - len(shown):
@@ -56,7 +56,7 @@ def draw(named: Sequence[tuple[str, Entry | None]]) -> None:
 
 
 @fragment
-def _stage(shown: Sequence[Entry]) -> None:
+def _stage(shown: Sequence[LibraryEntry]) -> None:
     """The player with the open run, and its actions."""
     library, whose = services.library(), visitor.of_session()
     one = shown[0] if len(shown) == 1 else None

@@ -10,14 +10,14 @@ import streamlit as st
 from app import services
 from app.player import CURSOR
 from app.records import visitor
-from app.records.listing import Entry
+from app.records.listing import LibraryEntry
 from app.records.store import MAX_NAME, Full, Library, Saved
 from app.running.by_link import only_here
 from app.text import count, plain
 from app.ui import address
 
 
-def draw(entry: Entry, library: Library) -> None:
+def draw(entry: LibraryEntry, library: Library) -> None:
     """Sharing, naming and deleting of the visitor's own run."""
     saved = entry.source
     assert isinstance(saved, Saved)

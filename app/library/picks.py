@@ -9,21 +9,21 @@ import streamlit as st
 from app import services
 from app.records import access as entries
 from app.records import listing, visitor
-from app.records.listing import Entry
+from app.records.listing import LibraryEntry
 from app.text import count, plain
 from app.ui import address, frame, presenter
 
 from . import own
 
 
-def listed(key: str, most: int) -> list[tuple[str, Entry | None]]:
+def listed(key: str, most: int) -> list[tuple[str, LibraryEntry | None]]:
     """The runs that an address key names, without duplicates; None for one that cannot be opened here."""
     names = list(dict.fromkeys(name for name in st.query_params.get(key, "").split(",") if name))
     library, whose = services.library(), visitor.of_session()
     return [(name, entries.open_one(name, whose, library)) for name in names[:most]]
 
 
-def picked() -> list[Entry]:
+def picked() -> list[LibraryEntry]:
     """The chosen runs that can be opened."""
     return [entry for _, entry in listed("picked", 2 * listing.MOST_SHOWN) if entry is not None]
 
@@ -46,7 +46,7 @@ def ticked(key: str, box: str) -> None:
     address.put("picked", ",".join(keys) or None)
 
 
-def draw(chosen: Sequence[Entry]) -> None:
+def draw(chosen: Sequence[LibraryEntry]) -> None:
     """The button that compares the chosen runs, and the one that chooses none."""
     # Always in the layout, even when empty: Streamlit would otherwise redraw the cards below it.
     with st.container(key="choice"):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from .together import VOTE_S, Said, Together, is_open, shown
+from .together import VOTE_S, ClassRun, RunProgress, is_open, shown
 
 State = Literal["waiting", "open", "locked", "discuss", "reveal", "follow", "play", "run", "check", "ended"]
 Part = Literal["predict", "check"]
@@ -42,7 +42,7 @@ class Now:
     """What has been asked so far, as `lesson/part`."""
     twice: tuple[str, ...] = ()
     """What of it has been voted on a second time."""
-    run: Together | None = None
+    run: ClassRun | None = None
     """The class's latest run."""
     unseen: tuple[str, ...] = ()
     """The rounds of runs that were voted on, and left before their verdict was shown."""
@@ -55,7 +55,7 @@ class Now:
     def from_json(given: dict[str, Any]) -> Now:
         """Back from plain values; a room of an earlier version also has where its host pointed."""
         moves = tuple((str(key), value) for key, value in given.get("moves", ()))
-        run = Together(**given["run"]) if given.get("run") else None
+        run = ClassRun(**given["run"]) if given.get("run") else None
         lists = {name: tuple(given.get(name, ())) for name in ("asked", "twice", "unseen")}
         known = {name: value for name, value in given.items() if name != "pointer"}
         return Now(**{**known, "moves": moves, "run": run, **lists})
@@ -86,12 +86,12 @@ class Room:
     version: int
 
 
-class Refused(ValueError):
+class RoomRefused(ValueError):
     """The host asked for what the room cannot do now; its text can be shown."""
 
 
 def step(
-    now: Now, move: str, at: float, lesson: str = "", picture: str = "watch", run: Together | None = None
+    now: Now, move: str, at: float, lesson: str = "", picture: str = "watch", run: ClassRun | None = None
 ) -> Now:
     """The room after the host's move; `run` is the class's run after it, where the move concerns one.
 
@@ -99,7 +99,7 @@ def step(
         Refused: if that move does not lead on from here.
     """
     if move not in possible(now):
-        raise Refused(MOVED_ON)
+        raise RoomRefused(MOVED_ON)
     new = _MADE[move](now, at, lesson, picture)
     left = () if move == "verdict" else now.secret(at)
     return replace(new, step=now.step + 1, since=at, run=run or now.run, unseen=(*now.unseen, *left))
@@ -111,7 +111,7 @@ def possible(now: Now) -> tuple[str, ...]:
     return tuple(move for move in MOVES[now.state] if not (move == "discuss" and voted_twice))
 
 
-def steered(now: Now, move: str, heard: Said, at: float) -> Together:
+def steered(now: Now, move: str, heard: RunProgress, at: float) -> ClassRun:
     """The class's run after one of the moves `STEERED`.
 
     Raises:
@@ -119,7 +119,7 @@ def steered(now: Now, move: str, heard: Said, at: float) -> Together:
     """
     run = now.run
     if run is None or (move == "verdict") != is_open(run, now.until, at):
-        raise Refused(MOVED_ON)
+        raise RoomRefused(MOVED_ON)
     if move == "verdict":
         return replace(run, shown=run.shown + 1, voting=False, pace=False)
     count = shown(run, now.since, now.until, len(heard.rounds), at)
@@ -129,7 +129,7 @@ def steered(now: Now, move: str, heard: Said, at: float) -> Together:
     asked = next(following, None)
     if asked is None:
         over = "This run has no further guess to vote on."
-        raise Refused(over if heard.over else "The next guess is not there yet; press again in a moment.")
+        raise RoomRefused(over if heard.over else "The next guess is not there yet; press again in a moment.")
     return replace(run, shown=asked, voting=True, pace=False)
 
 

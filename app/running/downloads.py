@@ -11,7 +11,7 @@ import streamlit as st
 
 from app.decoding.run import Run
 from app.records import access as entries
-from app.records.listing import Entry
+from app.records.listing import LibraryEntry
 from app.records.store import Library, Saved
 from app.text import plain
 from specdec_core.record.trace import Trace
@@ -40,7 +40,7 @@ def of_run(run: Run) -> None:
     draw(f"specdec-{run.id}", [run.request.labels[lane] for lane in lanes], read)
 
 
-def of_entry(entry: Entry, whose: str, library: Library) -> None:
+def of_entry(entry: LibraryEntry, whose: str, library: Library) -> None:
     """A run of the library."""
     read, imported = partial(entries.data, entry, owner=whose, library=library), entries.imported(entry)
     labels = [lane.label for lane in entry.lanes]
@@ -48,7 +48,7 @@ def of_entry(entry: Entry, whose: str, library: Library) -> None:
     draw(file_name(entry), labels, read, title=entry.title, raced=None if imported else True)
 
 
-def file_name(entry: Entry) -> str:
+def file_name(entry: LibraryEntry) -> str:
     """What its files' names begin with: its name, if it has one in Latin letters, else its key."""
     named = entry.source.name if isinstance(entry.source, Saved) else None
     return "specdec-" + (re.sub(r"[^A-Za-z0-9]+", "-", named or "").strip("-") or entry.key.replace(".", "-"))

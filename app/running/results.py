@@ -19,9 +19,9 @@ from specdec_core.settings import Settings
 from . import downloads, headline
 
 
-def unkept(run: Run) -> None:
+def unsaved_note(run: Run) -> None:
     """A note about a run that the library could not keep."""
-    if run.unkept:
+    if run.unsaved:
         st.warning(
             "The library could not keep this run: it is full, or its file cannot be written. Download what you need.",
             icon=":material/warning:",

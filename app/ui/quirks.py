@@ -174,7 +174,7 @@ def rerun() -> None:
 # --- The log ---
 
 
-def unless_closed_twice(record: logging.LogRecord) -> bool:
+def drop_double_close(record: logging.LogRecord) -> bool:
     """A filter of the web server's log, without errors about a page that was closed already.
 
     Streamlit takes whatever goes wrong when a page's message is read for a message of text, closes the connection, and
@@ -186,7 +186,7 @@ def unless_closed_twice(record: logging.LogRecord) -> bool:
 SCRIPTS_LOG = "streamlit.runtime.scriptrunner.script_runner"
 
 
-def unless_gone(record: logging.LogRecord) -> bool:
+def drop_missing_fragment(record: logging.LogRecord) -> bool:
     """A filter of `SCRIPTS_LOG`, without warnings about a press in a part of the page that was taken away meanwhile.
 
     Streamlit skips such a message, and warns unless a timer sent it (issue 9080); nothing has to be done, it says.

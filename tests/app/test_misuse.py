@@ -182,7 +182,7 @@ def test_a_run_that_could_not_be_kept_is_said_to_be_so(fresh: Runs, monkeypatch:
     at.button(key="go").click().run()
     (run,) = fresh._jobs.all()
     assert run.wait(20)
-    until(lambda: run.unkept)
+    until(lambda: run.unsaved)
     at.run()
     assert not at.exception
     assert any("could not keep this run" in warning.value for warning in at.warning)

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from app.course import reading
-from app.room import codes, drive, export, orders, running, states, tally, views
+from app.room import codes, export, host_actions, lesson_plan, running, states, tally, views
 from app.room.asked import Asked, asked
 from app.room.limits import Limit
 from app.room.marked import html
-from app.room.states import MOVES, Now, Refused, Room
+from app.room.states import MOVES, Now, Room, RoomRefused
 from app.room.tally import Vote
 
 LESSONS = [key for _, key, _, _ in reading.titles("en")]
@@ -58,7 +58,7 @@ def test_every_state_leads_on_and_only_as_allowed() -> None:
     assert reached == set(MOVES)
     for state, allowed in MOVES.items():
         for move in {each for moves in MOVES.values() for each in moves} - set(allowed):
-            with pytest.raises(Refused):
+            with pytest.raises(RoomRefused):
                 states.step(replace(Now(), state=state), move, 0.0, "coin")
     again = driven("open", "close", "discuss", "again")
     assert (again.state, again.vote, again.part) == ("open", 2, "predict")
@@ -103,7 +103,7 @@ def test_the_class_follows_a_player() -> None:
             "html": "<b>",
             "node": [1],
         }
-        room = drive.changed(room, 1.0, {**body, "value": {"cursor": cursor}})
+        room = host_actions.changed(room, 1.0, {**body, "value": {"cursor": cursor}})
     kept = {"round": 4, "step": None, "node": None, "lead": None, "view": "mask", "of": "trees-watch-medusa"}
     assert room.now.moves == (("player", {"cursor": kept}),)
     assert views.student(room, "de", [], 0.0)["moved"] == [["player", {"cursor": kept}]]
@@ -130,21 +130,21 @@ def test_a_limit_holds_and_ends() -> None:
 def test_a_button_counts_for_what_the_host_saw() -> None:
     """Catches: a second press, or one on the host's phone meanwhile, that leads the room on twice."""
     room = room_at(driven("open"))
-    closed = drive.changed(room, 1.0, {"move": "close", "step": room.now.step})
-    with pytest.raises(Refused):
-        drive.changed(closed, 1.0, {"move": "reveal", "step": room.now.step})
+    closed = host_actions.changed(room, 1.0, {"move": "close", "step": room.now.step})
+    with pytest.raises(RoomRefused):
+        host_actions.changed(closed, 1.0, {"move": "reveal", "step": room.now.step})
     for body in (
         {"move": "open", "lesson": "no-such"},
         {"move": "fly"},
         {},
     ):
-        with pytest.raises(Refused):
-            drive.changed(room_at(driven("open", "close", "reveal")), 1.0, {"step": 3, **body})
+        with pytest.raises(RoomRefused):
+            host_actions.changed(room_at(driven("open", "close", "reveal")), 1.0, {"step": 3, **body})
 
 
 def test_a_lesson_is_inserted_next_and_once() -> None:
     room = room_at(driven("open"), ("race", "coin", "length"))
-    moved = drive.changed(room, 1.0, {"move": "insert", "lesson": "race", "step": 1})
+    moved = host_actions.changed(room, 1.0, {"move": "insert", "lesson": "race", "step": 1})
     assert moved.order == ("coin", "race", "length")
 
 
@@ -233,7 +233,9 @@ def test_every_lesson_runs_in_a_room(key: str) -> None:
             if part == "predict"
             else ("open", "close", "reveal", "check")
         )
-        seen = views.host(room_at(driven(*moves, lesson=key), (key,)), votes, 2, 0, 0.0, orders.titles("en"))
+        seen = views.host(
+            room_at(driven(*moves, lesson=key), (key,)), votes, 2, 0, 0.0, lesson_plan.titles("en")
+        )
         text = json.dumps([seen, views.student(room_at(driven(*moves, lesson=key)), "en", votes[:1], 0.0)])
         assert "$" not in text.replace("${", "")
         assert ":material" not in text
@@ -346,9 +348,9 @@ def test_a_question_is_discussed_once() -> None:
     ):
         cast = [vote for vote in votes if vote.vote == 1 or "again" in moves]
         room = room_at(driven(*moves, lesson="race"), ("race",))
-        seen = views.host(room, cast, 2, 0, 0.0, orders.titles("en"))
+        seen = views.host(room, cast, 2, 0, 0.0, lesson_plan.titles("en"))
         assert (seen["advice"], seen["moves"]) == (said, offered), moves
-    with pytest.raises(Refused):
+    with pytest.raises(RoomRefused):
         states.step(driven(*before), "discuss", 9.0)
 
 
@@ -363,7 +365,7 @@ QUIET = {  # what no page of ours can bring about
 
 def test_what_the_server_refuses_is_said_in_german() -> None:
     """Catches: a German page with an English refusal on it, because the sentence was changed or is new."""
-    folder = Path(drive.__file__).parent
+    folder = Path(host_actions.__file__).parent
     said: set[str] = set()
     for path in (*folder.glob("*.py"), *(folder.parent / "web").glob("room*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -380,7 +382,7 @@ def test_what_the_server_refuses_is_said_in_german() -> None:
                     for each in whole
                     if isinstance(each, ast.Constant) and str(each.value).endswith(".")
                 }
-    german = orders.refusals("de")
+    german = lesson_plan.refusals("de")
     assert len(said) > 15
     assert "There is no room with this code." in said
     assert (said | {states.MOVED_ON}) - set(german) == QUIET
@@ -389,7 +391,7 @@ def test_what_the_server_refuses_is_said_in_german() -> None:
         f"A tree here has a width of 1 to {running.WIDEST} and a depth of 1 to {running.DEEPEST}." in german
     )
     assert all(own != sentence for sentence, own in german.items())
-    assert orders.refusals("en") == dict(zip(german, german, strict=True))
+    assert lesson_plan.refusals("en") == dict(zip(german, german, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -404,7 +406,7 @@ def test_what_the_server_refuses_is_said_in_german() -> None:
     ],
 )
 def test_a_page_speaks_the_browser_s_language(accepted: str, language: str) -> None:
-    assert orders.read(accepted) == language
+    assert lesson_plan.read(accepted) == language
 
 
 def test_markup_of_a_text_stays_text() -> None:

@@ -71,13 +71,13 @@ def test_health_tells_that_the_models_failed(client: TestClient, monkeypatch: py
     """Catches: a container that is healthy and cannot decode."""
     from app import services
     from app.decoding.loaded import Loaded
-    from app.decoding.models import Choice, Shelf
+    from app.decoding.models import Choice, ModelCache
     from specdec_core.foundations.errors import ModelError
 
     def broken(choice: Choice) -> Loaded:
         raise ModelError("no weights")
 
-    shelf = Shelf(broken, lambda *asked: None)
+    shelf = ModelCache(broken, lambda *asked: None)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     with pytest.raises(ModelError):
         shelf.get(Choice())

@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import select, update
 
 from app.compare.sweep import Sweep
-from app.compare.sweep_store import LOST, SweepStore
+from app.compare.sweep_store import PROCESS_DIED, SweepStore
 from app.compare.sweeps import Sweeps
-from app.decoding.line import Line
+from app.decoding.device_queue import DeviceQueue
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice
 from app.records.database import Database
@@ -43,7 +43,7 @@ def all_written() -> None:
 
 def process(database: Database, models: object = None) -> Sweeps:
     """The sweeps as one web process has them."""
-    found, line = Loaded(models or scripted_models()), Line()
+    found, line = Loaded(models or scripted_models()), DeviceQueue()
     return Sweeps(lambda choice, gone: found, lambda device: line, store=SweepStore(database, write_s=0.0))
 
 
@@ -113,7 +113,7 @@ def test_what_a_dead_process_had_measured_is_gone_on_with(database: Database) ->
     first = process(database)
     found = first.get(job.id, ANNA)
     assert found is not None
-    assert (found.state, found.error, len(found.rows), found.active) == ("stopped", LOST, 5, False)
+    assert (found.state, found.error, len(found.rows), found.active) == ("stopped", PROCESS_DIED, 5, False)
     first.resume(found)
     assert found.wait(WAIT) and found.state == "done" and len(found.rows) == found.order.cells
     assert [row.seconds for row in found.rows[:4]] == [row.seconds for row in job.rows[:4]]
