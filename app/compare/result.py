@@ -50,8 +50,8 @@ def show(run: Flow) -> None:
     tabs = dict(
         zip(names, st.tabs(names, key=State.tab.key, on_change="rerun", bind="query-params"), strict=True)
     )
-    numbers = [] if active else sorted(shown.ends)
-    traces = [shown.traces[number] for number in numbers]
+    found = {} if active else shown.traces  # read once: each is looked up, and perhaps unpacked
+    numbers, traces = list(found), list(found.values())
     ready = bool(traces) and 0 in numbers
     with tabs[editor.RACE]:
         if tabs[editor.RACE].open:

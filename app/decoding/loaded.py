@@ -20,7 +20,7 @@ from specdec_measure.sweep.lanes import about
 from specdec_measure.sweep.measured import Measured
 from specdec_measure.sweep.run import Progress, sweep
 
-from .api import Ask, Cancelled, Card, Event, LaneDone, OnPlace, pack, unplaced
+from .api import Ask, IsCancelled, Card, Event, LaneDone, OnPlace, pack, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Loaded:
         prompt: Prompt,
         lanes: Sequence[Settings],
         *,
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         ask: Ask,
         on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
@@ -87,7 +87,7 @@ class Loaded:
         repeats: int,
         labels: Sequence[str],
         known: Sequence[Measured],
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         on_progress: Callable[[Progress], None],
     ) -> Iterator[Measured]:
         return sweep(
@@ -116,7 +116,7 @@ class Loaded:
 
         return width_curve(self.models, repeats=repeats, budget_s=budget_s)
 
-    def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
+    def distil(self, kind: str, budget_s: float, *, cancelled: IsCancelled) -> Generator[Report, None, None]:
         from specdec_lessons.distilling import Training
 
         return Training(self.models, kind, budget_s, cancelled).run()

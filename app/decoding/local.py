@@ -28,7 +28,7 @@ from typing import Any
 from specdec_core.foundations import errors
 
 from . import child
-from .api import Cancelled, DecoderLost
+from .api import IsCancelled, DecoderLost
 from .models import Choice
 from .remote import DECODER_DIED, Answers, Caller, Remote
 
@@ -257,7 +257,7 @@ class Local:
         self.decoder(choice.device).drop(choice)
 
     def fetch(
-        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Cancelled
+        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: IsCancelled
     ) -> None:
         """Download what a name needs, reporting the bytes so far and in all."""
         self.decoder().call("fetch", Choice(), name, most, on_progress=on_progress, cancelled=cancelled)

@@ -19,7 +19,7 @@ from specdec_measure.sweep.cases import Case
 from specdec_measure.sweep.measured import Measured
 from specdec_measure.sweep.run import Progress
 
-from .api import Ask, Cancelled, Card, DecoderLost, Event, OnPlace, unplaced
+from .api import Ask, IsCancelled, Card, DecoderLost, Event, OnPlace, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Remote:
         prompt: Prompt,
         lanes: Sequence[Settings],
         *,
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         ask: Ask,
         on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
@@ -150,7 +150,7 @@ class Remote:
         repeats: int,
         labels: Sequence[str],
         known: Sequence[Measured],
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         on_progress: Callable[[Progress], None],
     ) -> Iterator[Measured]:
         given = (cases, lanes), {"repeats": repeats, "labels": labels, "known": known}
@@ -174,7 +174,7 @@ class Remote:
     def width_curve(self, repeats: int, budget_s: float) -> WidthCurve:
         return cast("WidthCurve", self.decoder.call("width_curve", self.choice, repeats, budget_s))
 
-    def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
+    def distil(self, kind: str, budget_s: float, *, cancelled: IsCancelled) -> Generator[Report, None, None]:
         hooks = {"cancelled": cancelled}
         return self.decoder.stream("distil", self.choice, ((kind, budget_s), {}), hooks, paced=True)
 

@@ -20,7 +20,7 @@ from specdec_core.foundations.errors import PromptError, SpecdecError
 from specdec_core.models.chat import MAX_PROMPT_CHARACTERS, Chat
 from specdec_core.proposers import PROPOSERS
 
-from .api import Cancelled, DecoderLost
+from .api import IsCancelled, DecoderLost
 from .calls import ENDING_KINDS, STOPPED
 from .cluster import Cluster, deploy, join, machines, shortage
 from .models import Choice
@@ -260,7 +260,7 @@ class Serve(Caller):
         """Replicas unload what they use least when they need the place."""
 
     def fetch(
-        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Cancelled
+        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: IsCancelled
     ) -> None:
         """Download what a name needs, of at most so many bytes, reporting the bytes so far and in all."""
         self.call("fetch", Choice(), name, most, on_progress=on_progress, cancelled=cancelled)

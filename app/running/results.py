@@ -73,7 +73,6 @@ def download_box(run: Run) -> None:
     """The run's downloads."""
     with st.popover("Download", icon=":material/download:"):
         downloads.of_run(run)
-        st.caption("To save a view as a picture, use the menu next to the player's controls.")
 
 
 @dataclass(frozen=True, slots=True)
