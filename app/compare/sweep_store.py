@@ -24,7 +24,7 @@ from app.records.schema import sweeps
 from specdec_core.foundations.errors import SpecdecError
 from specdec_core.settings import Settings
 from specdec_measure.sweep.cases import Case
-from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.measured import MeasuredCase
 
 from .sweep import Order, Sweep
 
@@ -34,10 +34,12 @@ DEAD_S = (
 )
 SWEEPS_PER_OWNER = 16
 TOTAL_BYTES = 50_000_000  # of all owners' sweeps, packed
-PROCESS_DIED = "The server process that measured this sweep ended. What it had measured is kept: Resume goes on from there."
+PROCESS_DIED = (
+    "The server process that measured this sweep ended. What it had measured is kept: Resume goes on from there."
+)
 
 
-class SweepStore:
+class SweepTable:
     """The sweeps of all processes that share a database."""
 
     def __init__(
@@ -115,7 +117,7 @@ class SweepStore:
 def _read(row: Row[Any], owner: str | None) -> Sweep | None:
     """The sweep of a row; None if another version wrote it."""
     try:
-        rows = [Measured(**one) for one in json.loads(unpack(row.rows)[0])]
+        rows = [MeasuredCase(**one) for one in json.loads(unpack(row.rows)[0])]
         order, about = _order(row.ordered), json.loads(row.about)
     except (SpecdecError, KeyError, TypeError, ValueError, zlib.error):
         return None

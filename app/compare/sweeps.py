@@ -23,11 +23,11 @@ from app.decoding.jobs import Jobs
 from app.records.database import Unavailable
 from specdec_core.foundations.errors import SettingsError
 from specdec_measure.sweep.lanes import complete
-from specdec_measure.sweep.measured import Measured, complete_turns
-from specdec_measure.sweep.run import Progress
+from specdec_measure.sweep.measured import MeasuredCase, complete_turns
+from specdec_measure.sweep.run import SweepProgress
 
 from .sweep import Order, Sweep
-from .sweep_store import SweepStore
+from .sweep_store import SweepTable
 
 log = logging.getLogger(__name__)
 
@@ -52,14 +52,16 @@ class Sweeps:
         *,
         active: int = 4,
         keep: int = 16,
-        store: SweepStore | None = None,
+        store: SweepTable | None = None,
     ) -> None:
         self._load, self._line = load, line
         self._active, self._store = active, store
         self._jobs: Jobs[Sweep] = Jobs(keep)
         self._lock = threading.Lock()
 
-    def start(self, order: Order, owner: str, kind: str = "prompts", known: Sequence[Measured] = ()) -> Sweep:
+    def start(
+        self, order: Order, owner: str, kind: str = "prompts", known: Sequence[MeasuredCase] = ()
+    ) -> Sweep:
         """Start a sweep; the owner's earlier one of this kind ends. `known` cells of it are not measured again.
 
         Raises:
@@ -152,7 +154,7 @@ class Sweeps:
         order = job.order
         job.rows = complete_turns(job.rows, len(order.lanes))
 
-        def on_progress(ahead: Progress) -> None:
+        def on_progress(ahead: SweepProgress) -> None:
             job.ahead = ahead
 
         rows = models.sweep(
@@ -183,5 +185,5 @@ def sweeps() -> Sweeps:
     return Sweeps(
         lambda choice, gone: services.shelf().get(choice, gone),
         lambda device: services.runs().line(device),
-        store=SweepStore(database) if database.lasting else None,
+        store=SweepTable(database) if database.lasting else None,
     )

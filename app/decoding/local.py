@@ -28,7 +28,7 @@ from typing import Any
 from specdec_core.foundations import errors
 
 from . import child
-from .api import IsCancelled, DecoderLost
+from .api import DecoderLost, IsCancelled
 from .models import Choice
 from .remote import DECODER_DIED, Answers, Caller, Remote
 

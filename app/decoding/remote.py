@@ -16,19 +16,21 @@ from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 from specdec_lessons.distilled import Report
 from specdec_measure.sweep.cases import Case
-from specdec_measure.sweep.measured import Measured
-from specdec_measure.sweep.run import Progress
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.run import SweepProgress
 
-from .api import Ask, IsCancelled, Card, DecoderLost, Event, OnPlace, unplaced
+from .api import Ask, Card, DecoderLost, Event, IsCancelled, OnPlace, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
     from specdec_core.runtime.width_curve import WidthCurve
-    from specdec_measure.analysis.memory import Line
+    from specdec_measure.analysis.memory import MemoryLine
     from specdec_measure.analysis.surprise import Surprise
 
 POLL_S = 0.02  # how often a waiting caller looks whether it was cancelled
-DECODER_DIED = "The decoder stopped unexpectedly and is starting again. What is stored is safe; press Run again in a moment."
+DECODER_DIED = (
+    "The decoder stopped unexpectedly and is starting again. What is stored is safe; press Run again in a moment."
+)
 KNOWN = 100  # answers that a family remembers
 FAILED = "the decoder failed; its log has the details"
 
@@ -149,10 +151,10 @@ class Remote:
         *,
         repeats: int,
         labels: Sequence[str],
-        known: Sequence[Measured],
+        known: Sequence[MeasuredCase],
         cancelled: IsCancelled,
-        on_progress: Callable[[Progress], None],
-    ) -> Iterator[Measured]:
+        on_progress: Callable[[SweepProgress], None],
+    ) -> Iterator[MeasuredCase]:
         given = (cases, lanes), {"repeats": repeats, "labels": labels, "known": known}
         hooks: dict[str, Callable[..., Any]] = {"cancelled": cancelled, "on_progress": on_progress}
         return self.decoder.stream("sweep", self.choice, given, hooks, paced=True)
@@ -163,10 +165,10 @@ class Remote:
     def chat(self, message: str, system: str) -> tuple[str, int]:
         return cast("tuple[str, int]", self._once((message, system), "chat", message, system))
 
-    def ledger(self, trace: Trace) -> list[Line]:
+    def ledger(self, trace: Trace) -> list[MemoryLine]:
         header = trace.header
         key = (header.created, str(header.settings), *header.prompt_ids, *trace.token_ids)
-        return cast("list[Line]", self._once(key, "ledger", trace))
+        return cast("list[MemoryLine]", self._once(key, "ledger", trace))
 
     def surprises(self, text: str) -> list[Surprise]:
         return cast("list[Surprise]", self.decoder.call("surprises", self.choice, text))

@@ -20,7 +20,7 @@ from specdec_core.foundations.errors import PromptError, SpecdecError
 from specdec_core.models.chat import MAX_PROMPT_CHARACTERS, Chat
 from specdec_core.proposers import PROPOSERS
 
-from .api import IsCancelled, DecoderLost
+from .api import DecoderLost, IsCancelled
 from .calls import ENDING_KINDS, STOPPED
 from .cluster import Cluster, deploy, join, machines, shortage
 from .models import Choice

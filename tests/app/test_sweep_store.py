@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.compare.sweep import Sweep
-from app.compare.sweep_store import PROCESS_DIED, SweepStore
+from app.compare.sweep_store import PROCESS_DIED, SweepTable
 from app.compare.sweeps import Sweeps
 from app.decoding.device_queue import DeviceQueue
 from app.decoding.loaded import Loaded
@@ -44,7 +44,7 @@ def all_written() -> None:
 def process(database: Database, models: object = None) -> Sweeps:
     """The sweeps as one web process has them."""
     found, line = Loaded(models or scripted_models()), DeviceQueue()
-    return Sweeps(lambda choice, gone: found, lambda device: line, store=SweepStore(database, write_s=0.0))
+    return Sweeps(lambda choice, gone: found, lambda device: line, store=SweepTable(database, write_s=0.0))
 
 
 def another_s(database: Database, job: Sweep) -> None:
@@ -140,18 +140,18 @@ def test_a_sweep_that_was_deleted_elsewhere_ends_and_does_not_come_back(database
 
 
 def test_only_so_many_are_kept_for_an_owner_and_in_all(database: Database) -> None:
-    def left(kept: SweepStore, jobs: list[Sweep]) -> list[bool]:
+    def left(kept: SweepTable, jobs: list[Sweep]) -> list[bool]:
         return [kept.find(job.id, ANNA) is not None for job in jobs]
 
     def ended(owner: str) -> Sweep:
         return Sweep(owner=owner, order=order(), state="done")
 
-    kept = SweepStore(database, per_owner=2)
+    kept = SweepTable(database, per_owner=2)
     jobs = [ended(ANNA), ended(ANNA), ended(BEN), ended(ANNA)]
     for job in jobs:
         kept.write(job)
     assert left(kept, jobs) == [False, True, True, True]
-    small = SweepStore(database, total_bytes=0)
+    small = SweepTable(database, total_bytes=0)
     last = ended(BEN)
     small.write(last)
     assert left(kept, [*jobs, last]) == [False, False, False, False, True]

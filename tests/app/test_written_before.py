@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from app.compare.sweep_store import SweepStore
+from app.compare.sweep_store import SweepTable
 from app.compare.sweeps import Sweeps
 from app.course import progress
 from app.decoding.device_queue import DeviceQueue
@@ -175,7 +175,7 @@ def test_an_old_sweep_is_shown(day: str, tmp_path: Path) -> None:
     sweeps = Sweeps(
         lambda choice, gone: scripted_family(),
         lambda device: DeviceQueue(),
-        store=SweepStore(database, write_s=0.0),
+        store=SweepTable(database, write_s=0.0),
     )
     found = sweeps.get(SWEEP, ANNA)
     assert found is not None and found.state == "done" and found.error is None
