@@ -370,7 +370,7 @@ def test_what_the_server_refuses_is_said_in_german() -> None:
     for path in (*folder.glob("*.py"), *(folder.parent / "web").glob("room*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for call in ast.walk(tree):
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("Stop", "Refused"):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("Stop", "RoomRefused"):
                 whole = [
                     each
                     for given in call.args
