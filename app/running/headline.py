@@ -161,7 +161,7 @@ def show(run: Run) -> None:
         st.markdown(f":material/repeat: {plain(loops.sentence)}", help=define("Repeated text"))
 
 
-def _formula_and_round(modelled: numbers.Modelled, found: Diagnosis | None) -> str:
+def _formula_and_round(modelled: numbers.ModelledSpeedup, found: Diagnosis | None) -> str:
     """What the formula expects of a round, beside what was measured."""
     expected = EXPECTED.format(
         alpha=modelled.alpha,
