@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 BUDGET_S = 60.0
 WRITING = 0.4  # of the budget; the rest is training
 ROWS, LENGTH = 64, 64  # of a batch that the target writes
-KEPT = 32  # of its probabilities for each token
+TOP_PROBABILITIES = 32  # of its probabilities for each token
 BATCH = 8  # rows of a training step
 SLICE_S = 1.5  # of writing or training between two reports
 WARMUP, DECAY = 10, 0.5  # steps; the share of the training in which the rates fall to 0
@@ -50,7 +50,7 @@ OPENINGS = {
 
 
 @dataclass(slots=True)
-class Training:
+class LiveTraining:
     """One training.
 
     Args:
@@ -212,13 +212,16 @@ def write(
     target = _of(models.target)
     ids = torch.zeros(ROWS, LENGTH + 1, dtype=torch.long)
     ids[:, 0] = models.bos or 0
-    chances, whose = torch.zeros(ROWS, LENGTH, KEPT), torch.zeros(ROWS, LENGTH, KEPT, dtype=torch.long)
+    chances, whose = (
+        torch.zeros(ROWS, LENGTH, TOP_PROBABILITIES),
+        torch.zeros(ROWS, LENGTH, TOP_PROBABILITIES, dtype=torch.long),
+    )
     begins = [openings[row % len(openings)][:LENGTH] for row in range(ROWS)]
     cache = DynamicCache(config=target.config)
     for at in range(LENGTH):
         read = target(ids[:, at : at + 1].to(target.device), use_cache=True, **cached(target, cache))
         p = read.logits[:, -1].float().softmax(-1).cpu()
-        chances[:, at], whose[:, at] = p.topk(KEPT)
+        chances[:, at], whose[:, at] = p.topk(TOP_PROBABILITIES)
         drawn = torch.multinomial(p, 1, generator=generator)[:, 0].tolist()
         ids[:, at + 1] = torch.tensor(
             [begin[at] if at < len(begin) else token for begin, token in zip(begins, drawn, strict=True)]
@@ -276,7 +279,7 @@ def orthogonal(matrix: Tensor) -> Tensor:
 
 
 def _of(model: object) -> PreTrainedModel:
-    assert isinstance(model, HubModel)  # `Training` refuses others
+    assert isinstance(model, HubModel)  # `LiveTraining` refuses others
     return model.model
 
 

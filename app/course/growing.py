@@ -14,13 +14,13 @@ from specdec_core.proposers.medusa_tree import Choice
 from specdec_core.tree import TokenTree
 
 Accuracy = Sequence[Sequence[float]]
-MOST = 16  # nodes of a budget; the mask next to the tree stays legible up to this
+MAX_NODES = 16  # nodes of a budget; the mask next to the tree stays legible up to this
 PRESETS = ("empty", "chain", "bush", "best")
 
 
 def after(tree: Sequence[Choice], act: Any, accuracy: Accuracy, budget: int) -> list[Choice]:
     """The tree after the browser's request; unchanged if that is not a valid tree."""
-    if not isinstance(act, Mapping) or not isinstance(act.get("path"), list) or len(act["path"]) > MOST:
+    if not isinstance(act, Mapping) or not isinstance(act.get("path"), list) or len(act["path"]) > MAX_NODES:
         return [*tree]
     path = tuple(step for step in act["path"] if isinstance(step, int) and not isinstance(step, bool))
     if act.get("do") == "add" and path in slots(tree, accuracy, budget):
@@ -171,7 +171,7 @@ def node_sentence(
 def still(tree: Sequence[Sequence[int]], words: Words) -> dict[str, Any]:
     """The browser's data for a fixed tree: no mask, no probabilities."""
     choices = medusa_tree.check(tree)
-    shown = drawn(choices, [[1.0] * MOST] * MOST, len(choices), words)
+    shown = drawn(choices, [[1.0] * MAX_NODES] * MAX_NODES, len(choices), words)
     for node in shown["nodes"]:
         node.update(
             chance="", sentence="", label=words("tree_builder.guess") if node["path"] else node["label"]

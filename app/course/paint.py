@@ -22,16 +22,16 @@ from .scene import (
     Area,
     Button,
     Choice,
+    Columns,
     Component,
     Download,
     Fold,
     Html,
     Link,
+    Markdown,
     Notice,
     Part,
     Place,
-    Row,
-    Text,
     Values,
 )
 
@@ -99,7 +99,7 @@ class _Page:
     def html(self, part: Html) -> None:
         st.html(part.html)
 
-    def text(self, part: Text) -> None:
+    def text(self, part: Markdown) -> None:
         if part.look == "code":
             st.code(part.text, language=None, wrap_lines=True)
         elif part.look == "small":
@@ -171,7 +171,7 @@ class _Page:
             on_click="ignore", key=self.at.key(part.name), help=part.help,
         )  # fmt: skip
 
-    def row(self, part: Row) -> None:
+    def row(self, part: Columns) -> None:
         if part.widths:
             columns = st.columns(part.widths, gap=part.gap, vertical_alignment=part.align)
             for column, inside in zip(columns, part.parts, strict=True):
@@ -206,7 +206,7 @@ def seen(at: Place) -> dict[str, Any]:
 
 
 _DRAWN: dict[type, Callable[[_Page, Any], None]] = {
-    Html: _Page.html, Text: _Page.text, Notice: _Page.notice, Link: _Page.link, Chart: _Page.chart,
+    Html: _Page.html, Markdown: _Page.text, Notice: _Page.notice, Link: _Page.link, Chart: _Page.chart,
     Component: _Page.component, Choice: _Page.choice, Button: _Page.button, Area: _Page.area,
-    Download: _Page.download, Row: _Page.row, Fold: _Page.fold,
+    Download: _Page.download, Columns: _Page.row, Fold: _Page.fold,
 }  # fmt: skip

@@ -26,7 +26,7 @@ class Html:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Markdown:
     """Markdown; `label` stands before buttons, and `code` is to be copied."""
 
     text: str
@@ -126,7 +126,7 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Columns:
     """Parts side by side, several of them in one place as a tuple; in columns if they have relative `widths`, as many
     as there is room for if each has a `narrowest`."""
 
@@ -146,7 +146,9 @@ class Fold:
     parts: Sequence[Part]
 
 
-Part = Html | Text | Notice | Link | Chart | Component | Choice | Button | Area | Download | Row | Fold
+Part = (
+    Html | Markdown | Notice | Link | Chart | Component | Choice | Button | Area | Download | Columns | Fold
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +167,8 @@ class Place:
 def each(parts: Iterable[Part | tuple[Part, ...]]) -> Iterator[Part]:
     """All parts in their order, those side by side one after the other; not what is folded away."""
     for part in parts:
-        if isinstance(part, Row | tuple):
-            yield from each(part.parts if isinstance(part, Row) else part)
+        if isinstance(part, Columns | tuple):
+            yield from each(part.parts if isinstance(part, Columns) else part)
         else:
             yield part
 

@@ -144,7 +144,7 @@ def data(
         addressed: whether the page keeps the cursor in its address; the player then puts it there first.
         language: the language of the texts, if the app has its own player catalogue for it.
     """
-    from specdec_measure.sweep.totals import LEAST_TOKENS
+    from specdec_measure.sweep.totals import MIN_TOKENS
 
     where = cursor or {}
     return {
@@ -165,5 +165,5 @@ def data(
         "view_first": view_first and present,
         "addressed": addressed,
         "folder": player_folder(language),
-        "least": LEAST_TOKENS,
+        "least": MIN_TOKENS,
     }

@@ -20,7 +20,7 @@ from app.charts.draw import inked
 from app.course import pictures
 from app.course.lesson import Picture
 from app.course.projector import localised
-from app.course.scene import Button, Choice, Component, Html, Part, Place, Text, each
+from app.course.scene import Button, Choice, Component, Html, Markdown, Part, Place, each
 from app.running.flow import PROPOSER_WORDS, RULE_WORDS
 from app.theme import TEXT
 
@@ -95,7 +95,7 @@ def _node(part: Part, at: Place, values: dict[str, Any]) -> Node | None:
     match part:
         case Html():
             return {"kind": "html", "html": part.html}
-        case Text() if part.look != "code":
+        case Markdown() if part.look != "code":
             return {"kind": "text", "html": html(part.text), "small": part.look == "small"}
         case Chart():
             figure = inked(localised(part, at.words).figure, TEXT.light)

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.course import claims, pictures, reading
 from app.course.lesson import Picture
-from app.course.scene import Area, Button, Choice, Fold, Html, Part, Place, Text, each
+from app.course.scene import Area, Button, Choice, Fold, Html, Markdown, Part, Place, each
 from app.course.words import Words
 
 
@@ -58,6 +58,8 @@ def picture(lesson: str, step: str, language: str = "en") -> Shown:
 def written(parts: list[Part]) -> str:
     """All markup and Markdown of these parts."""
     found = (
-        part.html if isinstance(part, Html) else part.text for part in parts if isinstance(part, Html | Text)
+        part.html if isinstance(part, Html) else part.text
+        for part in parts
+        if isinstance(part, Html | Markdown)
     )
     return "\n".join(found)

@@ -13,7 +13,7 @@ import yaml
 from app.charts.chart import Chart
 from app.course import pictures, reading
 from app.course.lesson import STEPS
-from app.course.scene import Area, Button, Choice, Component, Html, Link, Part, Text
+from app.course.scene import Area, Button, Choice, Component, Html, Link, Markdown, Part
 
 from . import english
 from .gallery import Shown, shown
@@ -56,7 +56,7 @@ def test_a_picture_has_something_to_see_and_speaks_its_language(language: str, n
     assert all(labels)
     said = [*labels, *(part.title for part in parts if isinstance(part, Chart))]
     said += [part.label for part in parts if isinstance(part, Link)]
-    said += [part.text for part in parts if isinstance(part, Text) and part.look in ("", "label")]
+    said += [part.text for part in parts if isinstance(part, Markdown) and part.look in ("", "label")]
     if language == "en":
         foreign = {word for text in labels for word in english.words(text)} - english.vocabulary()
     else:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from app.course import measured
 from app.course.facts.proposers import family_tokens
 from app.course.lesson import Strict
-from app.course.scene import Html, Part, Place, Text, Values, style
+from app.course.scene import Html, Markdown, Part, Place, Values, style
 from app.course.words import Words
 
 
@@ -31,7 +31,7 @@ class With(Strict):
 
 def scene(given: With, values: Values, at: Place) -> list[Part]:
     """A bar for each kind of text."""
-    return [style(__file__), Html(bars(given, at.words)), Text(measured.source(at.words), "small")]
+    return [style(__file__), Html(bars(given, at.words)), Markdown(measured.source(at.words), "small")]
 
 
 def bars(given: With, words: Words) -> str:

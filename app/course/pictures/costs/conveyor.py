@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from app.course.facts.machines import modelled
 from app.course.lesson import Strict
-from app.course.scene import Html, Part, Place, Text, Values, slide, style
+from app.course.scene import Html, Markdown, Part, Place, Values, slide, style
 from app.course.words import Words
 from specdec_measure.machines.model_sizes import shape
 from specdec_measure.machines.roofline import BYTES
@@ -53,7 +53,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     return [
         style(__file__),
         Html(belts(given, positions, at.words)),
-        Text(provenance(given, at.words), "small"),
+        Markdown(provenance(given, at.words), "small"),
     ]
 
 

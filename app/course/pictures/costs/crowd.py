@@ -14,7 +14,7 @@ from app.course import measured
 from app.course.facts.failing import crowd, machines, served
 from app.course.facts.recorded import trace
 from app.course.lesson import Strict
-from app.course.scene import Part, Place, Row, Values, slide
+from app.course.scene import Columns, Part, Place, Values, slide
 from app.course.words import Words
 from app.records import examples as recorded
 from app.theme import GREY, ORANGE, Look, look
@@ -52,7 +52,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
     """The number of requests and the length of the text."""
     words = at.words
     return [
-        Row(
+        Columns(
             [
                 slide("batch", words("crowd.batch"), BATCHES, given.batch),
                 slide("context", words("crowd.context"), CONTEXTS, given.context, words.whole),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from app.course import measured
 from app.course.lesson import Strict
-from app.course.measured import Cell
-from app.course.scene import Html, Part, Place, Text, Values, choose, style
+from app.course.measured import KindFigures
+from app.course.scene import Html, Markdown, Part, Place, Values, choose, style
 from app.course.words import Words
 from specdec_measure.sweep.totals import mark
 
@@ -31,7 +31,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     """The table."""
     shown = values["shown"]
     about = f"{at.words(f'fails-matrix.about_{shown}')} {measured.source(at.words)}"
-    return [style(__file__), Html(table(shown, at.words)), Text(about, "small")]
+    return [style(__file__), Html(table(shown, at.words)), Markdown(about, "small")]
 
 
 def table(shown: str, words: Words) -> str:
@@ -56,7 +56,7 @@ def table(shown: str, words: Words) -> str:
     )
 
 
-def _cell(cell: Cell | None, shown: str, lane: str, words: Words) -> str:
+def _cell(cell: KindFigures | None, shown: str, lane: str, words: Words) -> str:
     # On a phone the style sheet makes blocks of the table: the roles remain, and each cell shows its lane's name.
     of = f"role='cell' data-lane='{escape(lane, quote=True)}'"
     value = None if cell is None else getattr(cell, shown)

@@ -16,7 +16,7 @@ from app.course.facts.first_word import answer
 from app.course.facts.machines import modelled
 from app.course.facts.recorded import trace
 from app.course.lesson import Strict
-from app.course.scene import Html, Part, Place, Row, Text, Values, choose, slide, style
+from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
 from app.course.words import Words
 from app.records import examples as recorded
 
@@ -87,7 +87,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
         slide("prompt", words("first-word.prompt"), given.prompts, given.prompts[0]),
         slide("answer", words("first-word.answer"), given.answers, given.answers[0]),
     ]
-    return [Row(picked, (1, 1, 1), gap="small", align="top")]
+    return [Columns(picked, (1, 1, 1), gap="small", align="top")]
 
 
 def scene(given: With, values: Values, at: Place) -> list[Part]:
@@ -99,7 +99,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
             _recorded(given.example, plain, name) for plain, name in zip((True, False), names, strict=True)
         ]
         origin = words("first-word.recorded", machine=example.machine, date=example.recorded[:10])
-        return [style(__file__), Html(lanes(found, words)), Text(origin, "small")]
+        return [style(__file__), Html(lanes(found, words)), Markdown(origin, "small")]
     machine = values["machine"]
     found = [
         _modelled(machine, values["prompt"], values["answer"], alpha, gamma, name)
@@ -108,7 +108,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     origin = words(
         "first-word.modelled", machine=modelled(machine).label, alpha=given.alpha, gamma=given.gamma
     )
-    return [style(__file__), Html(lanes(found, words)), Text(origin, "small")]
+    return [style(__file__), Html(lanes(found, words)), Markdown(origin, "small")]
 
 
 def _recorded(example: str, plain: bool, name: str) -> Lane:

@@ -17,7 +17,7 @@ from app.course.facts.designs import CHAINS, GAMMA
 from app.course.facts.lengths import LONGEST, best_length_sloped, speedup_sloped
 from app.course.facts.recorded import trace
 from app.course.lesson import Strict
-from app.course.scene import Part, Place, Row, Text, Values, scale
+from app.course.scene import Columns, Markdown, Part, Place, Values, scale
 from app.course.words import Words
 from app.metrics import numbers
 from app.records import examples as recorded
@@ -60,7 +60,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
         scale("cost", words("length-surface.cost"), 0.0, 0.6, cost, 0.01, words),
         scale("slope", words("length-surface.slope"), 0.0, 0.3, slope, 0.01, words),
     ]
-    return [Row(picked, (1, 1, 1))]
+    return [Columns(picked, (1, 1, 1))]
 
 
 def scene(given: With, values: Values, at: Place) -> list[Part]:
@@ -69,8 +69,8 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     alpha, cost, slope = values["alpha"], values["cost"], values["slope"]
     charts = surface(alpha, cost, slope, words), cut(alpha, cost, slope, words)
     return [
-        Row(charts, (3, 2), align="top"),
-        Text(words("length-surface.home", cost=home_cost, slope=home_slope), "small"),
+        Columns(charts, (3, 2), align="top"),
+        Markdown(words("length-surface.home", cost=home_cost, slope=home_slope), "small"),
     ]
 
 
@@ -253,7 +253,7 @@ def cut(alpha: float, cost: float, slope: float, words: Words) -> Chart:
 
 def dots(names: tuple[tuple[str, str], ...]) -> tuple[Dot, ...]:
     """All measurements with chains of one length; `names` are those of texts and lanes."""
-    return _dots(names, measured.FILE.stat().st_mtime_ns)
+    return _dots(names, measured.MEASUREMENTS.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=8)

@@ -13,10 +13,10 @@ from pydantic import Field
 
 from app.charts.chart import Chart
 from app.course.lesson import Strict
-from app.course.scene import Part, Place, Row, Text, Values, choose, scale
+from app.course.scene import Columns, Markdown, Part, Place, Values, choose, scale
 from app.course.words import Words
 from app.theme import CLEAR, GREY, ORANGE, PAGE, PARTS, WHITE, fill
-from specdec_core import theory
+from specdec_measure import theory
 
 Mode = Literal["serial", "overlap"]
 MODES: tuple[Mode, ...] = ("serial", "overlap")
@@ -34,7 +34,7 @@ class With(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class Work:
     """A computation from `start` on, in plain target passes: tokens drafted, or committed by a check."""
 
     what: Literal["draft", "lost", "verify"]
@@ -48,7 +48,7 @@ class Span:
 class Timetable:
     """The rounds of one way of working."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[Work, ...]
     end: float
     tokens: int
     won: int
@@ -67,7 +67,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
     mode = choose(
         "mode", words("overlap-gantt.mode"), MODES, MODES[0], lambda name: words(f"overlap-gantt.{name}")
     )
-    return [mode, Row(sliders, (1, 1))]
+    return [mode, Columns(sliders, (1, 1))]
 
 
 def scene(given: With, values: Values, at: Place) -> list[Part]:
@@ -75,10 +75,10 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     if given.fixed:
         one, other = (gantt(given, given.alpha, given.drafting, mode, at.words) for mode in MODES)
         steady = expected(given, given.alpha, given.drafting, at.words, "overlap-gantt.steady")
-        return [above(one), other, Text(steady)]
+        return [above(one), other, Markdown(steady)]
     alpha, drafting = values["alpha"], values["drafting"]
     chart = gantt(given, alpha, drafting, values["mode"], at.words)
-    return [chart, Text(expected(given, alpha, drafting, at.words))]
+    return [chart, Markdown(expected(given, alpha, drafting, at.words))]
 
 
 def above(chart: Chart) -> Chart:
@@ -211,21 +211,21 @@ def timetable(
     guesses and its own guess of the token after them are right, and that guess takes a draft pass of its own. If they
     are, the draft is continued; otherwise it is thrown away when the check ends.
     """
-    spans: list[Span] = []
+    spans: list[Work] = []
     clock, left, tokens, won, lost = 0.0, drafting, 0, 0, 0.0
     gamma = len(random_numbers[0]) - 1
     one_pass = drafting / gamma
     for number, row in enumerate(random_numbers):
         if left > 0.0:
-            spans.append(Span("draft", number, clock, left, left / one_pass))
+            spans.append(Work("draft", number, clock, left, left / one_pass))
             clock += left
         accepted = next((at for at, coin in enumerate(row[:gamma]) if coin >= alpha), gamma)
         held = accepted == gamma and row[gamma] < alpha
-        spans.append(Span("verify", number, clock, 1.0, accepted + 1))
+        spans.append(Work("verify", number, clock, 1.0, accepted + 1))
         left = drafting
         if overlap and number + 1 < len(random_numbers):
             ahead = min(drafting + one_pass, 1.0)
-            spans.append(Span("draft" if held else "lost", number + 1, clock, ahead, ahead / one_pass))
+            spans.append(Work("draft" if held else "lost", number + 1, clock, ahead, ahead / one_pass))
             if held:
                 left, won = drafting + one_pass - ahead, won + 1
             else:

@@ -20,15 +20,15 @@ from app.charts.chart import Chart
 from app.course import measured
 from app.course.facts import proposers
 from app.course.lesson import Strict
-from app.course.scene import Part, Place, Row, Text, Values, choose, slide
+from app.course.scene import Columns, Markdown, Part, Place, Values, choose, slide
 from app.course.words import Words
 from app.theme import GREY, PAGE, SLOWER_FASTER, look
-from specdec_core import theory
+from specdec_measure import theory
 
 STEPS = 40
 LOW = 0.4  # lowest α shown if no drafter is right more often
 LEVELS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
-LONGEST = 12
+MAX_LENGTH = 12
 SOMETIMES = ("prompt-lookup",)  # α counts judged guesses alone, and says nothing of rounds without any
 SEEN = "none"  # the recorded text that blind guesses are tried on
 
@@ -45,7 +45,7 @@ class With(Strict):
     drafters: list[str] = Field(min_length=1, max_length=8)
     groups: list[str] = Field(["code"], min_length=1, max_length=6)
     lengths: bool = False
-    gamma: int = Field(proposers.GAMMA, ge=1, le=LONGEST)
+    gamma: int = Field(proposers.GAMMA, ge=1, le=MAX_LENGTH)
     picked: int = Field(0, ge=0)
     """The drafter that is looked at first."""
 
@@ -73,7 +73,7 @@ class With(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class Drafter:
     """A drafter on the plane; `measured` is None if nothing was timed."""
 
     name: str
@@ -93,8 +93,8 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
             slide("drafter", words("plane.drafter"), given.drafters, first, lambda name: title(name, words))
         )
     if given.lengths:
-        parts.append(slide("length", words("plane.length"), range(1, LONGEST + 1), given.gamma))
-    row: list[Part] = [Row(parts)]
+        parts.append(slide("length", words("plane.length"), range(1, MAX_LENGTH + 1), given.gamma))
+    row: list[Part] = [Columns(parts)]
     if len(given.groups) > 1:
         named = lambda name: measured.name("text", name, words)  # noqa: E731
         row.append(choose("group", words("plane.group"), given.groups, given.groups[0], named))
@@ -106,10 +106,10 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     gamma, group = values.get("length", given.gamma), values.get("group", given.groups[0])
     found = [dot(name, group, gamma) for name in given.drafters]
     picked = found[given.drafters.index(values.get("drafter", given.drafters[0]))]
-    return [Text(summary(picked, gamma, at.words)), chart(found, picked, gamma, at.words)]
+    return [Markdown(summary(picked, gamma, at.words)), chart(found, picked, gamma, at.words)]
 
 
-def dot(name: str, group: str, gamma: int) -> Dot:
+def dot(name: str, group: str, gamma: int) -> Drafter:
     """A drafter's position: measured with its own draft length, blind ones with the chosen one.
 
     Raises:
@@ -117,15 +117,15 @@ def dot(name: str, group: str, gamma: int) -> Dot:
     """
     if blind := _BLIND.fullmatch(name):
         wider = (proposers.width_ratio(gamma + 1) - 1.0) / gamma
-        return Dot(name, proposers.blind_rate(blind[1], SEEN), max(0.0, wider), None, gamma)
+        return Drafter(name, proposers.blind_rate(blind[1], SEEN), max(0.0, wider), None, gamma)
     found, length = _line(name, group), proposers.length_of(name)
     cost = theory.implied_cost(found.speedup, found.tokens_per_pass, length)
     if found.alpha is None:
         raise ValueError(f"“{name}” has no acceptance rate: only chains have one.")
-    return Dot(name, found.alpha, max(0.0, cost), found.speedup, length)
+    return Drafter(name, found.alpha, max(0.0, cost), found.speedup, length)
 
 
-def summary(chosen: Dot, gamma: int, words: Words) -> str:
+def summary(chosen: Drafter, gamma: int, words: Words) -> str:
     """The selected drafter, in a sentence."""
     modelled = theory.speedup(chosen.alpha, gamma, chosen.cost)
     values = {
@@ -162,7 +162,7 @@ def title(name: str, words: Words, short: bool = False) -> str:
     return words(f"plane.lane-{name}")
 
 
-def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
+def chart(found: Sequence[Drafter], chosen: Drafter, gamma: int, words: Words) -> Chart:
     """The plane with all dots, the chosen one larger."""
     widest = max(0.06, 1.2 * max(each.cost for each in found))
     tall = 1.0 if max(each.alpha for each in found) > LOW else LOW
@@ -257,7 +257,7 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
     )
 
 
-def _beside(one: Dot, found: Sequence[Dot], chosen: Dot, widest: float, tall: float) -> str:
+def _beside(one: Drafter, found: Sequence[Drafter], chosen: Drafter, widest: float, tall: float) -> str:
     """The side on which a dot's name has room: the chosen one's below it, two close ones on opposite sides."""
     if one is chosen:
         return "bottom center" if one.alpha > 0.15 * tall else "middle right"
@@ -306,7 +306,7 @@ def _expanded(name: str) -> list[str]:
     return [f"exit {layer}" for layer in proposers.exit_layers()] if name == "exits" else [name]
 
 
-def _line(name: str, group: str) -> measured.Line:
+def _line(name: str, group: str) -> measured.LaneFigures:
     if found := _EXIT.fullmatch(name):
         return proposers.exit_line(int(found[1]))
     return proposers.line(name, group)

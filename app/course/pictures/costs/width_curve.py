@@ -17,7 +17,7 @@ from app.course.measured import origin
 from app.course.scene import Button, Html, Notice, Part, Place, Values, slide
 from app.course.words import Words
 from app.text import plain
-from specdec_measure.machines.profiles import Recorded
+from specdec_measure.machines.profiles import RecordedProfile
 
 if TYPE_CHECKING:
     from app.charts import Chart
@@ -113,7 +113,7 @@ def recorded(given: With, words: Words) -> list[Line]:
         found = profile(machine)
         costs = found.costs()
         source, widths = origin(found, words), tuple[int, ...]()
-        if isinstance(found, Recorded):
+        if isinstance(found, RecordedProfile):
             widths = tuple(min(found.curves, key=lambda curve: curve.context).widths)
             source = between(source, widths, words)
         lines.append(Line(name, source, {width: costs.ratio(width) for width in shown(widths)}, widths))

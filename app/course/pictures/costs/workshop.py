@@ -16,9 +16,9 @@ from app.course.facts.designs import (
     CHAINS,
     EAGLE3,
     GAMMA,
+    LONGEST_CHAIN,
     LOOKUP,
     LOOKUP_LENGTH,
-    MOST,
     PARALLEL,
     WIDE,
     Design,
@@ -27,7 +27,7 @@ from app.course.facts.designs import (
     within,
 )
 from app.course.lesson import Strict
-from app.course.scene import Link, Part, Place, Row, Text, Values, choose, slide
+from app.course.scene import Columns, Link, Markdown, Part, Place, Values, choose, slide
 from app.course.words import Words
 from app.lanes.lane import Lane, encode
 from app.theme import GREY, ORANGE, PURPLE, look
@@ -62,10 +62,10 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
         choose(name, words(f"workshop.{name}"), offered, start, partial(_named, name, words), look="list")
         for name, offered, start in _offered(given, values)
     )
-    gamma: Part = Text(words("workshop.no_gamma"), "small")
+    gamma: Part = Markdown(words("workshop.no_gamma"), "small")
     if lane.of(values) in CHAINS:
-        gamma = slide("gamma", words("workshop.gamma"), range(1, MOST + 1), GAMMA)
-    return [Row([text, lane, gamma], (1, 1, 1))]
+        gamma = slide("gamma", words("workshop.gamma"), range(1, LONGEST_CHAIN + 1), GAMMA)
+    return [Columns([text, lane, gamma], (1, 1, 1))]
 
 
 def _offered(given: With, values: Values) -> list[tuple[str, list[str], str]]:
@@ -88,9 +88,9 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     mine = design(text, values["lane"], values.get("gamma", GAMMA))
     link = Link(at.words("workshop.race"), f"compare?{race(text, mine, given.limit)}", "flag")
     return [
-        Text(verdict(mine, within(text, given.limit), given.limit, at.words)),
+        Markdown(verdict(mine, within(text, given.limit), given.limit, at.words)),
         plane(text, mine, given.limit, at.words),
-        Row([link, Text(at.words("workshop.race_about"), "small")], gap="small", align="center"),
+        Columns([link, Markdown(at.words("workshop.race_about"), "small")], gap="small", align="center"),
     ]
 
 

@@ -8,7 +8,7 @@ from html import escape
 from pydantic import Field
 
 from app.course.lesson import Strict
-from app.course.scene import Html, Part, Place, Text, Values, style
+from app.course.scene import Html, Markdown, Part, Place, Values, style
 from app.course.words import Words
 from specdec_lessons.rounding import alone_and_among
 
@@ -26,7 +26,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     return [
         style(__file__),
         Html(picture(given, measured(given.sums, given.terms, given.rows), at.words)),
-        Text(at.words("batch_shape.origin", terms=given.terms), "small"),
+        Markdown(at.words("batch_shape.origin", terms=given.terms), "small"),
     ]
 
 

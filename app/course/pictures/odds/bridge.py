@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from app.course.facts import coin
 from app.course.facts.formulas import acceptance
 from app.course.lesson import Strict
-from app.course.scene import Choice, Html, Part, Place, Row, Values, scale, style
+from app.course.scene import Choice, Columns, Html, Part, Place, Values, scale, style
 from app.course.words import Words
 
 from .coin import LETTERS, RULE, layer, table
@@ -59,7 +59,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
         return []
     first = _slider(LETTERS[0], given.q[0], 1.0, at)
     second = _slider(LETTERS[1], given.q[1], round(1.0 - first.of(values), 2), at)
-    return [Row([first, second], (1, 1), align="top")]
+    return [Columns([first, second], (1, 1), align="top")]
 
 
 def _slider(letter: str, start: float, most: float, at: Place) -> Choice:

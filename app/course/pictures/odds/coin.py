@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from app.course.facts import coin
 from app.course.facts.coin import Masses
 from app.course.lesson import Strict
-from app.course.scene import Html, Part, Place, Row, Text, Values, choose, scale, style
+from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, scale, style
 from app.course.words import Words
 
 LETTERS = "ABCDEF"
@@ -45,7 +45,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
         return []
     possible = [token for token, share in enumerate(given.q) if share > 0.0]
     token = choose("token", at.words("coin.guess"), possible, given.token, LETTERS.__getitem__)
-    return [Row([token, scale("u", at.words("coin.u"), 0.0, 0.99, 0.3, 0.01, at.words, width=360)])]
+    return [Columns([token, scale("u", at.words("coin.u"), 0.0, 0.99, 0.3, 0.01, at.words, width=360)])]
 
 
 def scene(given: With, values: Values, at: Place) -> list[Part]:
@@ -57,7 +57,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
         style(__file__),
         Html(tossed(given.p, given.q, found, token, u, at.words)),
         Html(bars(given.p, given.q, found, at.words, coin_at=(token, u))),
-        Text(at.words("coin.origin"), "small"),
+        Markdown(at.words("coin.origin"), "small"),
     ]
 
 

@@ -12,12 +12,12 @@ from app.charts.chart import Chart
 from app.course.facts import rules
 from app.course.facts.rules import EXACT
 from app.course.lesson import Strict
-from app.course.scene import Html, Part, Place, Row, Text, Values, choose, slide, style
+from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
 from app.course.words import Words
 from app.records import examples as recorded
 from app.theme import LANES
-from specdec_core.exact.early_stop import Stopped
 from specdec_core.foundations.errors import SpecdecError
+from specdec_measure.exact.early_stop import StoppedEarly
 
 Options = tuple[tuple[str, float], ...]
 Name = Literal["speculative-sampling", "ensemble", "typical", "confidence"]
@@ -91,7 +91,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
         if name in given.controls:
             about = words(f"dial.about_{name}")
             knobs.append(slide(name, words(f"dial.{name}"), offers, offers[0], named, help=about))
-    return [*parts, Row(knobs, gap="large", align="top")]
+    return [*parts, Columns(knobs, gap="large", align="top")]
 
 
 def scene(given: With, values: Values, at: Place) -> list[Part]:
@@ -102,18 +102,20 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     found = at_dial(given, rule, options, stop)
     ruled = "rule" in given.controls
     chart = plane(given, rule, options, stop, words) if ruled else pace(given, stop, cost, words)
-    first = Html(first_word(found, given, words)), Text(words("dial.exact"), "small")
+    first = Html(first_word(found, given, words)), Markdown(words("dial.exact"), "small")
     parts: list[Part] = [
         style(__file__),
         Html(meters(found, given, cost, words)),
-        Row([first, chart], narrowest=380, gap="large", align="top"),
+        Columns([first, chart], narrowest=380, gap="large", align="top"),
     ]
     return (
-        [*parts, Text(on_record(given.example, rule, options, words))] if given.example and ruled else parts
+        [*parts, Markdown(on_record(given.example, rule, options, words))]
+        if given.example and ruled
+        else parts
     )
 
 
-def at_dial(given: With, rule: str, options: Options, stop: float) -> Stopped:
+def at_dial(given: With, rule: str, options: Options, stop: float) -> StoppedEarly:
     """One round, enumerated."""
     return rules.round_with(rule, dict(options), given.p, given.q, given.gamma, stop)
 
@@ -129,7 +131,7 @@ def stop_name(stop: float, words: Words) -> str:
     return words("dial.never") if stop <= 0.0 else words("dial.below", stop=stop)
 
 
-def meters(found: Stopped, given: With, cost: float, words: Words) -> str:
+def meters(found: StoppedEarly, given: With, cost: float, words: Words) -> str:
     """Two bars from one baseline: distance grows to the left, tokens per pass to the right."""
     plain = at_dial(given, EXACT, (), 0.0)
     most = given.gamma + 1.0
@@ -159,7 +161,7 @@ def meters(found: Stopped, given: With, cost: float, words: Words) -> str:
     )
 
 
-def first_word(found: Stopped, given: With, words: Words) -> str:
+def first_word(found: StoppedEarly, given: With, words: Words) -> str:
     """The first word's distribution: the target's as an outline, what is written as the filling."""
     top = max(*given.p[0], *found.first, *given.q[0])
     rows = []

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from app.charts.chart import Chart
 from app.course.facts.failing import favourite_acceptance, rolled_acceptance
 from app.course.lesson import Strict
-from app.course.scene import Part, Place, Row, Values, slide
+from app.course.scene import Columns, Part, Place, Values, slide
 from app.course.words import Words
 from app.theme import BLUE, CLEAR, GREEN, GREY, ORANGE, PAGE, fill
 from specdec_core.sampling import at_temperature
@@ -46,7 +46,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     """The bars and the two curves."""
     target, draft, heat = tuple(given.target), tuple(given.draft), values["temperature"]
     charts = bars(target, draft, heat, at.words), curves(target, draft, heat, at.words)
-    return [Row(charts, (1, 1), align="top")]
+    return [Columns(charts, (1, 1), align="top")]
 
 
 def bars(target: Sequence[float], draft: Sequence[float], heat: float, words: Words) -> Chart:

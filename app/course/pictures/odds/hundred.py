@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from app.course.facts import coin
 from app.course.lesson import Strict
-from app.course.scene import Html, Part, Place, Text, Values, style
+from app.course.scene import Html, Markdown, Part, Place, Values, style
 from app.course.words import Words
 
 ROUNDS = 100
@@ -36,7 +36,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     return [
         style(__file__),
         Html(f"<div class='hundred'>{panels}</div>"),
-        Text(at.words("hundred.origin", seed=given.seed, rounds=ROUNDS), "small"),
+        Markdown(at.words("hundred.origin", seed=given.seed, rounds=ROUNDS), "small"),
     ]
 
 

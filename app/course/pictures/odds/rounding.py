@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from app.course.facts import same_distribution
 from app.course.lesson import Strict
-from app.course.scene import Html, Part, Place, Row, Text, Values, choose, scale, style
+from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, scale, style
 from app.course.words import Words
 from specdec_lessons.rounding import FORMATS
 
@@ -48,7 +48,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
     words, step = at.words, given.most / (STEPS - 1)
     label = words("rounding.raise", word=list(given.logits)[-1])
     return [
-        Row(
+        Columns(
             [
                 choose("format", words("rounding.format"), given.formats, given.formats[0]),
                 scale("raised", label, 0.0, given.most, given.raised, step, words, width=360),
@@ -66,7 +66,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
         Html(verdict(given, stored, raised, at.words)),
         Html(f"<div class='rounding'>{panels}</div>"),
         Html(strips(given, stored, raised, at.words)),
-        Text(at.words("rounding.origin"), "small"),
+        Markdown(at.words("rounding.origin"), "small"),
     ]
 
 

@@ -9,10 +9,10 @@ from pydantic import Field, model_validator
 from app.course.facts import same_distribution
 from app.course.facts.same_distribution import Language
 from app.course.lesson import Strict
-from app.course.scene import Button, Html, Part, Place, Row, Text, Values, choose, style
+from app.course.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
 from app.course.words import Words
 from specdec_core import Trace
-from specdec_core.exact.distribution import Distribution, total_variation
+from specdec_measure.exact.distribution import Distribution, total_variation
 
 COUNTS = (1, 100, 10_000)
 MARKS = {"accepted": "✓", "corrected": "↻", "bonus": "★", "plain": ""}
@@ -45,7 +45,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
     words = at.words
     again = {"seed": values.get("seed", 0) + 1}
     return [
-        Row(
+        Columns(
             [
                 choose("count", words("same_distribution.count"), COUNTS, COUNTS[0], words.whole),
                 Button("again", words("same_distribution.again"), again, "casino"),
@@ -60,11 +60,15 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     of, count, seed = given.language(), values["count"], values.get("seed", 0)
     if count == COUNTS[0]:
         shown = lanes(of, same_distribution.texts(of, given.words, given.gamma, seed), seed, at.words)
-        return [style(__file__), Html(shown), Text(at.words("same_distribution.origin", seed=seed), "small")]
+        return [
+            style(__file__),
+            Html(shown),
+            Markdown(at.words("same_distribution.origin", seed=seed), "small"),
+        ]
     target, written = same_distribution.exact(of, given.counted, given.gamma)
     plain, guessed = same_distribution.sampled(of, given.counted, given.gamma, count, seed)
     shown = table(of, target, written, plain, guessed, count, at.words)
-    return [style(__file__), Html(shown), Text(at.words("same_distribution.counted", seed=seed), "small")]
+    return [style(__file__), Html(shown), Markdown(at.words("same_distribution.counted", seed=seed), "small")]
 
 
 def lanes(of: Language, runs: tuple[Trace, Trace], seed: int, words: Words) -> str:

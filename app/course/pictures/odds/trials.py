@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from app.course.facts import coin
 from app.course.lesson import Strict
-from app.course.scene import Button, Html, Part, Place, Row, Text, Values, choose, style
+from app.course.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
 from app.course.words import Words
 
 from .coin import __file__ as bars_file
@@ -41,7 +41,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
         choose(
             "rule", words("trials.rule"), given.rules, given.rules[0], lambda name: words(f"trials.{name}")
         ),
-        Row(
+        Columns(
             [
                 choose("count", words("trials.count"), TRIALS, TRIALS[0], words.whole),
                 Button("again", words("trials.again"), again, "casino"),
@@ -60,7 +60,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
         style(bars_file),
         Html(said(given, rule, count, shares, sum(accepted), at.words)),
         Html(bars(given.p, given.q, found, at.words, trials=shares)),
-        Text(at.words("trials.origin", seed=seed), "small"),
+        Markdown(at.words("trials.origin", seed=seed), "small"),
     ]
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from app.course import training
 from app.course.lesson import Strict
-from app.course.scene import Button, Download, Html, Notice, Part, Place, Text, Values, choose
+from app.course.scene import Button, Download, Html, Markdown, Notice, Part, Place, Values, choose
 from app.course.training import Training
 from app.course.words import Words
 from app.decoding.jobs import Busy
@@ -33,7 +33,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
     words, going = at.words, active()
     named = lambda name: words(f"distilling.kind-{name}")  # noqa: E731
     return [
-        Text(words("distilling.what", prompts=HELD_BACK), "small"),
+        Markdown(words("distilling.what", prompts=HELD_BACK), "small"),
         choose("kind", words("distilling.kind"), given.kinds, given.kinds[0], named, off=going),
         Button(
             "start", words("distilling.start"), None, "model_training", going, words("distilling.start_help")
@@ -80,7 +80,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     if job.result is not None:
         parts += [
             Html(table(job, job.result, words)),
-            Text(gained(job.result, words)),
+            Markdown(gained(job.result, words)),
             Download(
                 "download", words("distilling.download"), job.result.weights,
                 f"draft-{job.kind}.safetensors", "application/octet-stream", words("distilling.download_help"),

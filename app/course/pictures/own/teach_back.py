@@ -8,9 +8,9 @@ from pydantic import Field
 
 from app.course import progress
 from app.course.lesson import Strict
-from app.course.scene import Area, Button, Download, Part, Place, Row, Text, Values
+from app.course.scene import Area, Button, Columns, Download, Markdown, Part, Place, Values
 
-MOST = 1_200  # characters
+MAX_CHARS = 1_200  # characters
 
 
 class With(Strict):
@@ -24,7 +24,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     words, kept = at.words, progress.here()
     written = kept.notes.get(at.id, "")
     field = Area(
-        "note", words("teach-back.label"), written, MOST, 24 * given.lines, words("teach-back.placeholder"),
+        "note", words("teach-back.label"), written, MAX_CHARS, 24 * given.lines, words("teach-back.placeholder"),
         words("teach-back.help"),
     )  # fmt: skip
     download = Download(
@@ -33,7 +33,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     )  # fmt: skip
     said = words("teach-back.kept" if written else "teach-back.empty", count=len(written.split()))
     button = Button("keep", words("teach-back.keep"), icon="check")
-    return [field, Row([button, download, Text(said, "small")], gap="small", align="center")]
+    return [field, Columns([button, download, Markdown(said, "small")], gap="small", align="center")]
 
 
 def acted(name: str, act: object, given: With, values: Values, at: Place) -> Values:
@@ -45,7 +45,7 @@ def acted(name: str, act: object, given: With, values: Values, at: Place) -> Val
 
 def keep(lesson: str, text: str) -> None:
     """Keep the text: plain, truncated to the allowed length; deleted if emptied."""
-    written = "".join(sign for sign in text if sign in "\n\t" or sign.isprintable()).strip()[:MOST]
+    written = "".join(sign for sign in text if sign in "\n\t" or sign.isprintable()).strip()[:MAX_CHARS]
     if written:
         progress.here().notes[lesson] = written
     else:

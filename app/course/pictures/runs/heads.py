@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 
 from app.course.facts.recorded import trace
 from app.course.lesson import Strict
-from app.course.scene import Html, Part, Place, Row, Text, Values, choose, slide, style
+from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
 from app.course.words import Words
 from app.records import examples as recorded
 from specdec_core.record.schema import Round
@@ -22,7 +22,7 @@ from specdec_core.record.trace import Trace
 
 DEEPEST = 3
 LISTS = 4  # side by side
-LONGEST = 5  # guesses of a list
+MAX_GUESSES = 5  # guesses of a list
 TEXT = 70  # characters of the text before the tree
 
 
@@ -62,7 +62,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
     if len(rounds) > 1:
         name = f"round-{picked}"
         parts.append(slide(name, words("heads.round"), rounds, _first(picked), lambda index: str(index + 1)))
-    return [Row(parts)]
+    return [Columns(parts)]
 
 
 def _first(example: str) -> int:
@@ -79,7 +79,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     assert example is not None
     row = found.rounds[values.get(f"round-{picked}", _first(picked))]
     origin = at.words("heads.recorded", machine=example.machine, date=example.recorded[:10])
-    return [style(__file__), Html(lists(found, row, picked, at.words)), Text(origin, "small")]
+    return [style(__file__), Html(lists(found, row, picked, at.words)), Markdown(origin, "small")]
 
 
 def forked(found: Trace) -> list[int]:
@@ -159,7 +159,7 @@ def _card(below: Below, words: Words) -> str:
         f"<li class='{verdict}'><span class='mark' aria-hidden='true'>{MARKS.get(verdict, '·')}</span>"
         f"<code>{_shown(text)}</code>{_bar(chance, words)}"
         f"<span class='unseen'>{escape(named(f'heads.{verdict}', verdict, words))}</span></li>"
-        for text, chance, verdict in below.guesses[:LONGEST]
+        for text, chance, verdict in below.guesses[:MAX_GUESSES]
     )
     above = (
         f"{escape(words('heads.after'))} <code>{_shown(below.above)}</code>"

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from app.course.facts import kv_rows as rows
 from app.course.facts.recorded import trace
 from app.course.lesson import Strict
-from app.course.scene import Html, Part, Place, Text, Values, choose, slide, style
+from app.course.scene import Html, Markdown, Part, Place, Values, choose, slide, style
 from app.course.words import Words
 from app.records import examples as recorded
 from specdec_core.record.schema import Round
@@ -61,7 +61,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     number = values.get(f"round-{picked}", given.round + 1) - 1
     shown = strips(found, found.rounds[min(number, len(found.rounds) - 1)], at.words)
     origin = at.words("kv-rows.recorded", machine=example.machine, date=example.recorded[:10])
-    return [style(__file__), Html(shown), Text(origin, "small")]
+    return [style(__file__), Html(shown), Markdown(origin, "small")]
 
 
 def strips(found: Trace, row: Round, words: Words) -> str:

@@ -17,12 +17,12 @@ from pydantic import Field, field_validator
 from app.charts.chart import Chart
 from app.course import replay
 from app.course.lesson import Strict
-from app.course.scene import Area, Html, Notice, Part, Place, Row, Text, Values, choose, style
+from app.course.scene import Area, Columns, Html, Markdown, Notice, Part, Place, Values, choose, style
 from app.course.words import Words
 from app.theme import BLUE, GREY, ORANGE, faint
 from specdec_core.record.trace import Trace
 
-MOST = 900  # characters of either text
+MAX_CHARS = 900  # characters of either text
 _PIECE = re.compile(r"\s*(?:\w+|[^\w\s])")
 ROUND = 48  # pieces of an arc
 
@@ -77,10 +77,10 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
     if not given.own:
         return [*parts]
     texts = [
-        Area(name, words(f"lookup.{name}"), words(f"lookup.{name}-{sample}"), MOST, 150)
+        Area(name, words(f"lookup.{name}"), words(f"lookup.{name}-{sample}"), MAX_CHARS, 150)
         for name in ("read", "write")
     ]
-    return [*parts, Row(texts, (1, 1), gap="small", align="top")]
+    return [*parts, Columns(texts, (1, 1), gap="small", align="top")]
 
 
 def scene(given: With, values: Values, at: Place) -> list[Part]:
@@ -91,11 +91,11 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
         read, write = words(f"lookup.read-{sample}"), words(f"lookup.write-{sample}")
     if not pieces(read) or not pieces(write):
         return [style(__file__), Notice("info", words("lookup.empty"), "edit")]
-    found = run(read[:MOST], write[:MOST], given.ngram, given.gamma)
+    found = run(read[:MAX_CHARS], write[:MAX_CHARS], given.ngram, given.gamma)
     exact = words("lookup.exact", ngram=given.ngram, gamma=given.gamma)
     return [
         style(__file__),
-        Text(summary(found, words)),
+        Markdown(summary(found, words)),
         arcs(found, words, exact),
         Html(shown(found, words)),
     ]

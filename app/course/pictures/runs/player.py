@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from app.course.lesson import Strict
-from app.course.scene import Component, Part, Place, Text, Values, choose
+from app.course.scene import Component, Markdown, Part, Place, Values, choose
 from app.player import CURSOR
 from app.records import examples as recorded
 
@@ -43,7 +43,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
     example = recorded.find(picked)
     assert example is not None
     origin = words("player.recorded", machine=example.machine, date=example.recorded[:10])
-    return [*parts, Text(origin, "small")]
+    return [*parts, Markdown(origin, "small")]
 
 
 def scene(given: With, values: Values, at: Place) -> list[Part]:

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from app.course.facts.recorded import trace
 from app.course.lesson import Strict
-from app.course.scene import Button, Html, Part, Place, Text, Values, choose, style
+from app.course.scene import Button, Html, Markdown, Part, Place, Values, choose, style
 from app.course.words import Words
 from app.metrics.numbers import measured_speedup
 from app.records import examples as recorded
@@ -52,7 +52,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     assert example is not None
     shown = race(trace(picked, plain=True), trace(picked), at.words, f"{picked}-{values.get('turn', 0)}")
     origin = at.words("race.recorded", machine=example.machine, date=example.recorded[:10])
-    return [style(__file__), Html(shown), Text(origin, "small")]
+    return [style(__file__), Html(shown), Markdown(origin, "small")]
 
 
 def race(plain: Trace, other: Trace, words: Words, turn: str) -> str:

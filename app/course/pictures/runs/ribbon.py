@@ -15,7 +15,7 @@ from app.course import asking
 from app.course.facts.ease import WITHIN, Judged, boxes, ribbon
 from app.course.facts.recorded import trace
 from app.course.lesson import Strict
-from app.course.scene import Area, Button, Html, Notice, Part, Place, Text, Values, choose, style
+from app.course.scene import Area, Button, Html, Markdown, Notice, Part, Place, Values, choose, style
 from app.course.words import Words
 from app.records import examples as recorded
 from app.text import plain
@@ -66,7 +66,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
         date=example.recorded[:10],
     )
     own = _own(given.own, values.get("answer"), at.words) if given.own else []
-    return [style(__file__), Html(shown), Text(origin, "small"), *own]
+    return [style(__file__), Html(shown), Markdown(origin, "small"), *own]
 
 
 def _own(first: str, found: asking.Read | str | None, words: Words) -> list[Part]:
@@ -77,7 +77,7 @@ def _own(first: str, found: asking.Read | str | None, words: Words) -> list[Part
     ]
     if isinstance(found, asking.Read):
         origin = words("ribbon.measured", machine=found.machine, target=found.target, draft=found.draft)
-        parts += [Html(with_outcomes("", found.tokens, (), words)), Text(origin, "small")]
+        parts += [Html(with_outcomes("", found.tokens, (), words)), Markdown(origin, "small")]
     elif found is not None:
         known = ("loading", "busy", "failed")
         parts.append(Notice("warning", words(f"ribbon.{found}") if found in known else plain(found), "info"))

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from app.course.facts import greedy_round
 from app.course.facts.greedy_round import Round
 from app.course.lesson import Strict
-from app.course.scene import Button, Html, Part, Place, Row, Text, Values, choose, style
+from app.course.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
 from app.course.words import Words
 
 MARKS = {"accepted": "✓", "rejected": "✗", "unreached": "·", "corrected": "↻", "bonus": "★", "waiting": ""}
@@ -117,7 +117,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
         )
         for name, icon, to in (("back", "left", step - 1), ("next", "right", step + 1))
     ]
-    return [Row([*picked, *buttons], gap="small")]
+    return [Columns([*picked, *buttons], gap="small")]
 
 
 def _step(given: With, played: Round, values: Values) -> int:
@@ -132,7 +132,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     if given.ask:
         return [style(__file__), Html(question(given.before, played, given.wrong, at.words))]
     shown = picture(given.before, played, moment(played, _step(given, played, values)), at.words)
-    return [style(__file__), Html(shown), Text(at.words("stairs.origin"), "small")]
+    return [style(__file__), Html(shown), Markdown(at.words("stairs.origin"), "small")]
 
 
 def question(before: str, of: Round, wrong: int, words: Words) -> str:

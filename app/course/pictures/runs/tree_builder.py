@@ -11,19 +11,19 @@ from pydantic import Field, field_validator
 from app.course import growing
 from app.course.facts import trees
 from app.course.facts.recorded import trace
-from app.course.growing import MOST, PRESETS, Accuracy
+from app.course.growing import MAX_NODES, PRESETS, Accuracy
 from app.course.lesson import Strict
 from app.course.scene import (
     Area,
     Button,
+    Columns,
     Component,
     Fold,
     Link,
+    Markdown,
     Notice,
     Part,
     Place,
-    Row,
-    Text,
     Values,
     choose,
 )  # fmt: skip
@@ -44,11 +44,11 @@ class With(Strict):
     without its mask and figures.
     """
 
-    budget: int = Field(8, ge=1, le=MOST)
+    budget: int = Field(8, ge=1, le=MAX_NODES)
     guessers: list[Literal["heads"] | Rate] = Field(["heads"], min_length=1, max_length=4)
     start: Literal["empty", "chain", "bush", "best"] = "empty"
     example: str = "medusa"
-    still: list[list[int]] | None = Field(None, max_length=MOST)
+    still: list[list[int]] | None = Field(None, max_length=MAX_NODES)
 
     @field_validator("still")
     @classmethod
@@ -98,9 +98,11 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
         )
         for kind in PRESETS
     ]
-    parts.append(Row([Text(words("tree_builder.start"), "label"), *starts], gap="small", align="center"))
+    parts.append(
+        Columns([Markdown(words("tree_builder.start"), "label"), *starts], gap="small", align="center")
+    )
     if len(accuracy) < given.budget:
-        parts.append(Text(words("tree_builder.levels", levels=len(accuracy)), "small"))
+        parts.append(Markdown(words("tree_builder.levels", levels=len(accuracy)), "small"))
     return parts
 
 
@@ -137,13 +139,13 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
 def exchange(tree: Sequence[Choice], problem: str | None, words: Words) -> Fold:
     """The tree as a published list, to copy and to paste."""
     parts: list[Part] = [
-        Text(words("tree_builder.export")),
-        Text(text(tree), "code"),
+        Markdown(words("tree_builder.export")),
+        Markdown(text(tree), "code"),
         Area(
             "pasted",
             words("tree_builder.import"),
             "",
-            medusa_tree.LONGEST,
+            medusa_tree.MAX_LIST_LENGTH,
             80,
             placeholder="[[0], [0, 0], [1]]",
         ),

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from app.course import rows
 from app.course.lesson import Strict
-from app.course.scene import Html, Part, Place, Row, Text, Values, choose, slide, style
+from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
 from app.course.words import Words
 
 
@@ -35,7 +35,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
     if given.show == "mask":
         columns, levels = range(given.columns), range(given.levels)
         return [
-            Row(
+            Columns(
                 [
                     slide("column", words("window.column"), columns, given.columns - 2),
                     slide("level", words("window.level"), levels, given.levels - 1),
@@ -47,7 +47,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
         for name, offered in (("pattern", given.patterns), ("guess", given.guesses))
         if len(offered) > 1
     ]
-    return [Row([*picked, slide("passes", words("window.passes"), range(given.positions + 1), 1)])]
+    return [Columns([*picked, slide("passes", words("window.passes"), range(given.positions + 1), 1)])]
 
 
 def _named(name: str, words: Words, key: str) -> str:
@@ -59,7 +59,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     words = at.words
     if given.show == "mask":
         shown = mask(values["level"], values["column"], given.columns, given.levels, words)
-        return [style(__file__), Html(shown), Text(words("window.mask_exact"), "small")]
+        return [style(__file__), Html(shown), Markdown(words("window.mask_exact"), "small")]
     passes = values["passes"]
     found = rows.rows(
         values.get("pattern", given.patterns[0]), values.get("guess", given.guesses[0]), given.positions
@@ -67,10 +67,10 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     parts: list[Part] = [
         style(__file__),
         Html(table(found[: passes + 1], words)),
-        Text(words("window.exact"), "small"),
+        Markdown(words("window.exact"), "small"),
     ]
     if passes >= len(found) - 1:
-        parts.append(Text(words("window.settled", passes=len(found) - 1, positions=given.positions)))
+        parts.append(Markdown(words("window.settled", passes=len(found) - 1, positions=given.positions)))
     return parts
 
 
