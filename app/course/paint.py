@@ -33,7 +33,7 @@ from .scene import (
     Part,
     Place,
     Values,
-)
+)  # fmt: skip
 
 AGAIN_S = 0.5  # while something goes on that a picture shows
 RESET = "reset"  # among the values: those that were forgotten, until it is drawn
@@ -75,107 +75,41 @@ class _Page:
 
     def draw(self, parts: Iterable[Part | tuple[Part, ...]]) -> None:
         for part in parts:
-            if isinstance(part, tuple):
-                self.draw(part)
-            else:
-                _DRAWN[type(part)](self, part)
+            match part:
+                case tuple():
+                    self.draw(part)
+                case Html():
+                    st.html(part.html)
+                case Markdown(look="code"):
+                    st.code(part.text, language=None, wrap_lines=True)
+                case Markdown(look="small"):
+                    st.caption(part.text)
+                case Markdown():
+                    st.markdown(part.text, width="content" if part.look == "label" else "stretch")
+                case Notice(share=float()):
+                    st.progress(part.share or 0.0, part.text)
+                case Notice():
+                    getattr(st, part.kind)(part.text, icon=_icon(part.icon))
+                case Link():
+                    st.link_button(part.label, part.address, icon=_icon(part.icon))
+                case Chart():
+                    projector.draw(part, self.at.key(f"chart-{self.charts}"), self.at.words)
+                    self.charts += 1
+                case Fold():
+                    with st.expander(part.label, icon=_icon(part.icon)):
+                        self.draw(part.parts)
+                case Columns():
+                    self.columns(part)
+                case Component():
+                    self.component(part)
+                case _:
+                    self.control(part, self.at.key(part.name))
 
-    def act(self, name: str, sets: Values | None = None) -> None:
-        """Set what a press of a button sets, or what the picture makes of something else that was done."""
-        if sets is None:
-            done = st.session_state.get(self.at.key(name))
-            done = getattr(done, "act", done) if not isinstance(done, Mapping) else done.get("act")
-            sets = pictures.acted(self.picture, self.at, seen(self.at), name, done)
-        for key, value in sets.items():
-            st.session_state[self.at.key(key)] = value
-
-    def reset(self, names: Sequence[str]) -> None:
-        """Forget these values, and a player's cursor: a browser keeps what is typed, so areas are filled anew."""
-        for name in names:
-            st.session_state.pop(self.at.key(name), None)
-        st.session_state[self.at.key(RESET)] = names
-        address.drop(CURSOR if names == CURSOR else ())
-
-    def html(self, part: Html) -> None:
-        st.html(part.html)
-
-    def text(self, part: Markdown) -> None:
-        if part.look == "code":
-            st.code(part.text, language=None, wrap_lines=True)
-        elif part.look == "small":
-            st.caption(part.text)
-        else:
-            st.markdown(part.text, width="content" if part.look == "label" else "stretch")
-
-    def notice(self, part: Notice) -> None:
-        if part.share is not None:
-            st.progress(part.share, part.text)
-        else:
-            getattr(st, part.kind)(part.text, icon=_icon(part.icon))
-
-    def link(self, part: Link) -> None:
-        st.link_button(part.label, part.address, icon=_icon(part.icon))
-
-    def chart(self, part: Chart) -> None:
-        projector.draw(part, self.at.key(f"chart-{self.charts}"), self.at.words)
-        self.charts += 1
-
-    def component(self, part: Component) -> None:
-        key = self.at.key(part.name)
-        if part.module == "tree":
-            _builder(key=key, data=part.data, on_act_change=partial(self.act, part.name))
-            return
-        shown = dict(part.data)
-        for name, value in shown.pop("cursor").items():
-            if value is not None and name not in st.query_params:
-                address.put(name, str(value))
-        flow.draw(**shown, present=presenter.presenting(), key=key)
-
-    def choice(self, part: Choice) -> None:
-        key, value = self.at.key(part.name), part.of(self.values)
-        named = dict(zip(part.options, part.names, strict=True)).__getitem__
-        start: Any = part.start
-        if st.session_state.get(key, value) != value:
-            st.session_state[key], start = value, None
-        given: dict[str, Any] = {
-            "format_func": named, "key": key, "disabled": part.off, "help": part.help,
-            "on_change": partial(self.reset, part.resets) if part.resets else None,
-        }  # fmt: skip
-        if part.look == "slider":
-            found = st.select_slider(part.label, part.options, start, width=part.width or "stretch", **given)
-        elif part.look == "list":
-            at = None if start is None else list(part.options).index(start)
-            found = st.selectbox(part.label, part.options, at or 0, **given)
-        else:
-            found = st.segmented_control(part.label, part.options, default=start, required=True, **given)
-        self.values[part.name] = found
-
-    def button(self, part: Button) -> None:
-        st.button(
-            part.label, icon=_icon(part.icon), disabled=part.off, on_click=self.act, args=(part.name, part.sets),
-            key=self.at.key(part.name), help=part.help,
-        )  # fmt: skip
-
-    def area(self, part: Area) -> None:
-        key, anew = self.at.key(part.name), part.name in self.values.get(RESET, ())
-        if anew:
-            st.session_state[key] = part.start
-        self.values[part.name] = st.text_area(
-            part.label, "" if anew else part.start, height=part.height, max_chars=part.most,
-            placeholder=part.placeholder, help=part.help, key=key, on_change=self.act, args=(part.name,),
-        )  # fmt: skip
-
-    def download(self, part: Download) -> None:
-        st.download_button(
-            part.label, part.data, part.file, part.mime, icon=":material/download:", disabled=part.off,
-            on_click="ignore", key=self.at.key(part.name), help=part.help,
-        )  # fmt: skip
-
-    def row(self, part: Columns) -> None:
+    def columns(self, part: Columns) -> None:
         if part.widths:
-            columns = st.columns(part.widths, gap=part.gap, vertical_alignment=part.align)
-            for column, inside in zip(columns, part.parts, strict=True):
-                with column:
+            places: Sequence[Any] = st.columns(part.widths, gap=part.gap, vertical_alignment=part.align)
+            for place, inside in zip(places, part.parts, strict=True):
+                with place:
                     self.draw((inside,))
         elif part.narrowest:
             with st.grid("auto", min_column_width=part.narrowest, gap=part.gap):
@@ -186,9 +120,71 @@ class _Page:
             with st.container(horizontal=True, gap=part.gap, vertical_alignment=part.align):
                 self.draw(part.parts)
 
-    def fold(self, part: Fold) -> None:
-        with st.expander(part.label, icon=_icon(part.icon)):
-            self.draw(part.parts)
+    def component(self, part: Component) -> None:
+        key, shown = self.at.key(part.name), dict(part.data)
+        if part.module == "tree":
+            _builder(key=key, data=shown, on_act_change=partial(self.act, part.name))
+            return
+        for name, value in shown.pop("cursor").items():
+            if value is not None and name not in st.query_params:
+                address.put(name, str(value))
+        flow.draw(**shown, present=presenter.presenting(), key=key)
+
+    def control(self, part: Choice | Button | Area | Download, key: str) -> None:
+        match part:
+            case Choice():
+                self.values[part.name] = self.choice(part, key)
+            case Button():
+                st.button(
+                    part.label, icon=_icon(part.icon), disabled=part.off, help=part.help, key=key,
+                    on_click=self.act, args=(part.name, part.sets),
+                )  # fmt: skip
+            case Area():
+                anew = part.name in self.values.get(RESET, ())
+                if anew:
+                    st.session_state[key] = part.start
+                self.values[part.name] = st.text_area(
+                    part.label, "" if anew else part.start, height=part.height, max_chars=part.most, help=part.help,
+                    placeholder=part.placeholder, key=key, on_change=self.act, args=(part.name,),
+                )  # fmt: skip
+            case Download():
+                st.download_button(
+                    part.label, part.data, part.file, part.mime, icon=":material/download:", disabled=part.off,
+                    on_click="ignore", key=key, help=part.help,
+                )  # fmt: skip
+
+    def choice(self, part: Choice, key: str) -> Any:
+        """What is chosen; a control that has a value that it cannot have is moved."""
+        value, start = part.of(self.values), part.start
+        if st.session_state.get(key, value) != value:
+            st.session_state[key], start = value, None
+        given: dict[str, Any] = {
+            "format_func": dict(zip(part.options, part.names, strict=True)).__getitem__, "key": key,
+            "disabled": part.off, "help": part.help,
+            "on_change": partial(self.reset, part.resets) if part.resets else None,
+        }  # fmt: skip
+        if part.look == "slider":
+            return st.select_slider(part.label, part.options, start, width=part.width or "stretch", **given)
+        if part.look == "list":
+            at = 0 if start is None else list(part.options).index(start)
+            return st.selectbox(part.label, part.options, at, **given)
+        return st.segmented_control(part.label, part.options, default=start, required=True, **given)
+
+    def act(self, name: str, sets: Values | None = None) -> None:
+        """Set what a press of a button sets, or what the picture makes of something else that was done."""
+        if sets is None:
+            done = st.session_state.get(self.at.key(name))
+            done = done.get("act") if isinstance(done, Mapping) else getattr(done, "act", done)
+            sets = pictures.acted(self.picture, self.at, seen(self.at), name, done)
+        for key, value in sets.items():
+            st.session_state[self.at.key(key)] = value
+
+    def reset(self, names: Sequence[str]) -> None:
+        """Forget these values, and a player's cursor: a browser keeps what is typed, so areas are filled anew."""
+        for name in names:
+            st.session_state.pop(self.at.key(name), None)
+        st.session_state[self.at.key(RESET)] = names
+        address.drop(CURSOR if names == CURSOR else ())
 
 
 def _icon(name: str) -> str | None:
@@ -203,10 +199,3 @@ def seen(at: Place) -> dict[str, Any]:
         for key, value in st.session_state.items()
         if isinstance(key, str) and key.startswith(begin)
     }
-
-
-_DRAWN: dict[type, Callable[[_Page, Any], None]] = {
-    Html: _Page.html, Markdown: _Page.text, Notice: _Page.notice, Link: _Page.link, Chart: _Page.chart,
-    Component: _Page.component, Choice: _Page.choice, Button: _Page.button, Area: _Page.area,
-    Download: _Page.download, Columns: _Page.row, Fold: _Page.fold,
-}  # fmt: skip
