@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, Route
 
 from app.course import reading
-from app.room import orders, stills
+from app.room import lesson_plan, stills
 from app.web.room import CSS
 from tests.app.gallery import shown
 
@@ -53,7 +53,11 @@ MATRIX = "document.querySelector('.fails').scrollWidth <= document.querySelector
 def gallery(language: str) -> str:
     """The page."""
     pictures = {one.name: stills.drawn(one.picture, one.at) for one in shown(language)}
-    data = {"words": orders.words(language), "language": language, "languages": list(reading.languages())}
+    data = {
+        "words": lesson_plan.words(language),
+        "language": language,
+        "languages": list(reading.languages()),
+    }
     held = {"data": data, "pictures": pictures}
     scripts = "".join(
         f'<script type="application/json" id="{key}">{json.dumps(each).replace("<", chr(92) + "u003c")}</script>'
