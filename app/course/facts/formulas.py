@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from specdec_measure import theory
 from specdec_measure.theory import (
     best_draft_length,
+    correct_guess_rate,
     oracle_speedup,
+    overlap_gain,
     overlapped_time,
     speedup,
     tokens_per_pass,
@@ -16,8 +18,10 @@ from specdec_measure.theory import (
 __all__ = [
     "acceptance",
     "best_draft_length",
+    "correct_guess_rate",
     "keep_chance",
     "oracle_speedup",
+    "overlap_gain",
     "overlapped_time",
     "residual",
     "speedup",

@@ -6,7 +6,7 @@ from specdec_measure import theory
 
 __all__ = ["best_length_sloped", "speedup_sloped", "used_share"]
 
-LONGEST = 16
+MAX_GAMMA = 16
 
 
 def used_share(alpha: float, gamma: int) -> float:
@@ -20,6 +20,6 @@ def speedup_sloped(alpha: float, gamma: int, cost: float, slope: float) -> float
     return theory.speedup_on({1: 1.0, 2: 1.0 + slope}, expected, gamma, cost)
 
 
-def best_length_sloped(alpha: float, cost: float, slope: float, most: int = LONGEST) -> int:
+def best_length_sloped(alpha: float, cost: float, slope: float, most: int = MAX_GAMMA) -> int:
     """The γ from 0 to `most` that maximises it, the shortest of equals."""
     return max(range(most + 1), key=lambda gamma: speedup_sloped(alpha, gamma, cost, slope))

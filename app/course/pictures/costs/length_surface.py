@@ -14,7 +14,7 @@ from app.charts import contours
 from app.charts.chart import Chart
 from app.course import measured
 from app.course.facts.designs import CHAINS, GAMMA
-from app.course.facts.lengths import LONGEST, best_length_sloped, speedup_sloped
+from app.course.facts.lengths import MAX_GAMMA, best_length_sloped, speedup_sloped
 from app.course.facts.recorded import trace
 from app.course.lesson import Strict
 from app.course.scene import Columns, Markdown, Part, Place, Values, scale
@@ -84,7 +84,7 @@ def machine() -> tuple[float, float]:
 
 def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
     """The formula over α and γ, its ridge, and the measured dots coloured by their speedup."""
-    lengths = list(range(1, LONGEST + 1))
+    lengths = list(range(1, MAX_GAMMA + 1))
     speeds = [[speedup_sloped(rate, gamma, cost, slope) for rate in RATES] for gamma in lengths]
     figure = go.Figure(
         go.Heatmap(
@@ -171,7 +171,7 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
         },
         yaxis={
             "title": words("length-surface.y"),
-            "range": [0.5, LONGEST + 0.5],
+            "range": [0.5, MAX_GAMMA + 0.5],
             "tickvals": [1, 4, 8, 12, 16],
             "zeroline": False,
         },
@@ -205,7 +205,7 @@ def _steps(ridge: Sequence[int]) -> list[tuple[float, float]]:
 
 def cut(alpha: float, cost: float, slope: float, words: Words) -> Chart:
     """Speedup over γ at one α, the best γ starred."""
-    lengths = list(range(LONGEST + 1))
+    lengths = list(range(MAX_GAMMA + 1))
     speeds = [speedup_sloped(alpha, gamma, cost, slope) for gamma in lengths]
     best = best_length_sloped(alpha, cost, slope)
     figure = go.Figure(
@@ -279,7 +279,7 @@ def _example_dot(example: str, title: str) -> Dot | None:
     plain, other = trace(example, plain=True), trace(example)
     settings = Settings(**other.header.settings)
     speedup = numbers.measured_speedup(plain.stats, other.stats)
-    if speedup is None or numbers.unmodelled(settings) or settings.draft_length > LONGEST:
+    if speedup is None or numbers.unmodelled(settings) or settings.draft_length > MAX_GAMMA:
         return None
     found = numbers.modelled_speedup(plain.stats, other.stats, settings.draft_length)
     return None if found is None else Dot(found.alpha, found.gamma, speedup, found.cost, title, example=True)
