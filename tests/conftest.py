@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.chromium import chromium
+from .chromium import chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -1,6 +1,6 @@
 """How responsive the page is, with browser and decoder on the same machine.
 
-    python -m benchmarks.page [--json FILE] [--repeat 5]
+    python -m tests.load.page [--json FILE] [--repeat 5]
 
 Starts the app, waits until the models are warm, and measures in Chromium: the recorded race moving, page interactive,
 Run to the first token on screen, updates per second while running, how long a round takes from its commit in the
@@ -29,9 +29,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from .chromium import chromium
+from ..chromium import chromium
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "tokens=256&seed=1"
 RETURNING = (
     'localStorage.setItem("specdec-first-round", "seen")'  # a visitor to whom runs are shown in real time
@@ -77,7 +77,7 @@ def app(log: Path, commits: Path) -> Iterator[str]:
         port = found.getsockname()[1]
     environment = {"SPECDEC_DEFAULT_MODELS": "tiny", **os.environ, "PORT": str(port), "HOST": "127.0.0.1"}
     with log.open("wb") as output:
-        command = [sys.executable, "-m", "benchmarks.page_server", str(commits)]
+        command = [sys.executable, "-m", "tests.load.page_server", str(commits)]
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
     url = f"http://127.0.0.1:{port}"
     try:

@@ -1,12 +1,12 @@
 """Decoders on Ray Serve against the one of this machine: how late events are, and how many runs they finish.
 
-    python -m benchmarks.replicas [--waiting] [--guesses 100] [--runs 30] [--replicas 3]
+    python -m tests.load.replicas [--waiting] [--guesses 100] [--runs 30] [--replicas 3]
 
 An event's lateness is the time from its leaving the decoder to its arrival here, while as many runs are under way as
 there are decoders. A guess's round trip is the time from one question of a "You" run to the next, answered at once: two
 messages and one round of the tiny models. Then the same races are run all at once on one decoder and on several; that
 needs a core for each, and one for this process: `--waiting` has decoders that wait instead of computing
-(`benchmarks.stamped`), so that several need none.
+(`tests.load.stamped`), so that several need none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A second start of the app: how long until a prompt of one's own is answered, and how much memory the server takes.
 
-    python -m benchmarks.start [--repeat 3] [--json FILE]
+    python -m tests.load.start [--repeat 3] [--json FILE]
 
 The server starts with its usual models, converted before, and a browser is opened as soon as it listens. A prompt is
 typed, and Run is pressed as soon as the chat models have taken over. Measured from the start of the process: page
@@ -28,9 +28,10 @@ from typing import Any
 import psutil
 from playwright.sync_api import sync_playwright
 
-from .chromium import chromium
+from benchmarks.passes import loading
+
+from ..chromium import chromium
 from .page import RETURNING, ROOT, RUN, _health
-from .passes import loading
 
 PROMPTS = ("Why is the sky blue?", "Name three things to take to the beach.", "What does a plumber do?")
 LIMIT_S = 180

@@ -1,6 +1,6 @@
 """A class that presses Run: thirty visitors within ten seconds, each on a prompt of their own, without browsers.
 
-    python -m benchmarks.classroom [--visitors 30] [--within 10] [--tokens 48] [--readers 30] [--kills 20]
+    python -m tests.load.classroom [--visitors 30] [--within 10] [--tokens 48] [--readers 30] [--kills 20]
         [--json FILE]
 
 Starts the app with the tiny models and speaks Streamlit's protocol to it, as thirty tabs would. Each opens the lab,

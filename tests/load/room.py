@@ -1,4 +1,4 @@
-"""`python -m benchmarks.room`: a class in a room, as event streams and votes without browsers.
+"""`python -m tests.load.room`: a class in a room, as event streams and votes without browsers.
 
 Starts the app, lets students join, opens questions, and measures: from the host's press to a student's page,
 from a vote to the host's count, acknowledged votes that are not in the export, and the server's memory per student.
@@ -28,7 +28,7 @@ import psutil
 
 from . import room_beside
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 START_S = 180
 LATE_S = 120.0
 LESSONS = ("race", "coin", "length")

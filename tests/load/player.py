@@ -1,6 +1,6 @@
 """How long does a step of the player's cursor take in Chromium, on 256 tokens with the usual trees and with 64 nodes?
 
-    python -m benchmarks.player [--trace FILE] [--width PX] [--most STEPS] [--json FILE]
+    python -m tests.load.player [--trace FILE] [--width PX] [--most STEPS] [--json FILE]
 
 Records each trace with the bundled target and its EAGLE head beside a plain lane, at temperature 1 with the first seed
 whose story is long enough, opens both in the player and steps through them by keys, by event and by round, forward and
@@ -21,9 +21,9 @@ from playwright.sync_api import CDPSession, Page, Route, sync_playwright
 from app.theme import CSS
 from specdec_core.proposers import PROPOSERS
 
-from .chromium import chromium
+from ..chromium import chromium
 
-STATIC = Path(__file__).resolve().parent.parent / "app" / "player" / "static"
+STATIC = Path(__file__).resolve().parents[2] / "app" / "player" / "static"
 HOST = "http://player.invalid/"  # answered from disk by `_serve`, never resolved
 TYPES = {".js": "text/javascript", ".css": "text/css"}
 PROMPT = "Once upon a time, there was a little girl named Lily. She"

@@ -1,6 +1,6 @@
 """What visitors meet when a process dies while runs are under way.
 
-    python -m benchmarks.deaths [web] [proxy] [ray] [--times 1] [--json FILE]
+    python -m tests.load.deaths [web] [proxy] [ray] [--times 1] [--json FILE]
 
 `web` kills the only web server and starts it again: its stored run has to be the same, byte for byte, and the page of
 the run that was under way has to say so. `proxy` kills one of two web servers that share a PostgreSQL behind
@@ -30,8 +30,7 @@ import httpx2
 import psutil
 import psycopg
 
-from tests.app import postgres
-
+from ..app import postgres
 from .servers import Web, nginx
 from .tab import Tab
 

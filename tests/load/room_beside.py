@@ -1,4 +1,4 @@
-"""What goes on beside the class of `benchmarks.room`: real browsers that follow the room, and somebody's live runs."""
+"""What goes on beside the class of `tests.load.room`: real browsers that follow the room, and somebody's live runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from playwright.async_api import Page, async_playwright
 
-from .chromium import chromium
+from ..chromium import chromium
 from .classroom import alone
 
 QUIET_S = 0.5  # before a step, so that a page's last redrawing is not taken for the step's

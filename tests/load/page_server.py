@@ -1,9 +1,9 @@
 """The app as `python -m app` serves it, also logging when each round was committed.
 
-    python -m benchmarks.page_server FILE
+    python -m tests.load.page_server FILE
 
 Each line of FILE holds the time of day in seconds, the lane and the round. A browser's `Date.now()` on the same
-machine reads the same clock, so `benchmarks.page` can compute how long a round takes to reach the screen.
+machine reads the same clock, so `tests.load.page` can compute how long a round takes to reach the screen.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How the course holds up when a class opens it at once: thirty sessions on this machine, without browsers.
 
-    python -m benchmarks.course [--sessions 30] [--think 2] [--json FILE]
+    python -m tests.load.course [--sessions 30] [--think 2] [--json FILE]
 
 Starts the app and speaks Streamlit's protocol to it, as thirty tabs would: each opens the list, then every lesson,
 predicts, and goes through its steps, pausing between presses as a student would (`--think` seconds at
@@ -29,7 +29,7 @@ from playwright.sync_api import sync_playwright
 from app.course import reading
 from app.course.lesson import STEPS
 
-from .chromium import chromium
+from ..chromium import chromium
 from .page import app
 from .tab import Tab
 
