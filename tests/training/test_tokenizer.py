@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from training.data.tokenizer import load_tokenizer
 from training.shapes import EOS_ID, EOS_TOKEN, VOCAB_SIZE
-from training.tokenizer import load_tokenizer
 
 SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "models" / "specdec-target"
 TOKENIZER = load_tokenizer(SHIPPED)

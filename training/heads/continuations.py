@@ -24,11 +24,11 @@ import torch
 from specdec_core.models import catalogue
 from specdec_core.models.hub import load_model, load_tokenizer
 from training.batches import SourceRows
-from training.heads_data import check_tokens, source_of
-from training.instructions import instructions
-from training.mix import FOCUS
+from training.chat.waves import Waves
+from training.data.instructions import instructions
+from training.data.mix import FOCUS
+from training.heads.rows import check_tokens, source_of
 from training.shapes import EOS_ID
-from training.waves import Waves
 
 SHORTEST, LONGEST = 4, 160  # tokens of a beginning
 WRITTEN = 160  # tokens that are added, at most

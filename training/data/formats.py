@@ -8,8 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from training.documents import Document, Split, opening, read_records, read_texts, require, split_by_hash
-from training.tasks import evidence
+from training.data.documents import Document, Split, opening, read_records, read_texts, require, split_by_hash
+from training.data.tasks import evidence
 
 
 def plain(corpus: Path, name: str) -> Split:

@@ -18,14 +18,14 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import available
 from specdec_core.record.repeats import LOOP, RUN
 from specdec_measure.sweep.cases import Case
-from training.card import loop_words, row_of, table
-from training.chat_heads import RANKS
+from training.chat.heads import RANKS
 from training.checkpoints import latest_checkpoint, load_state
-from training.figures import TOKENS, Lane, curve_of, lane, line, rows_of
+from training.results.card import loop_words, row_of, table
+from training.results.figures import TOKENS, Lane, curve_of, lane, line, rows_of
 
 HERE = Path(__file__).parent
-SETS = {"held out": HERE / "chat_heldout.toml", "fresh eyes": HERE / "chat_fresh.toml"}
-FAILURES = HERE / "chat_failures.md"  # written by hand after reading the output
+SETS = {"held out": HERE / "heldout.toml", "fresh eyes": HERE / "fresh.toml"}
+FAILURES = HERE / "failures.md"  # written by hand after reading the output
 PARTS = ("eagle", "eagle3", "medusa", "draft")
 MEASUREMENTS = "smollm2-measurements.json"
 UNMEASURED = "Not measured yet for these weights: `python -m training chat card` on an idle machine does it."
@@ -251,8 +251,8 @@ def first_guess(accuracy: Any) -> float:
 
 
 def render(found: dict[str, Any]) -> str:
-    """The card: `chat_card.md` with every number filled in."""
-    text = (HERE / "chat_card.md").read_text(encoding="utf-8")
+    """The card: `card.md` with every number filled in."""
+    text = (HERE / "card.md").read_text(encoding="utf-8")
     before, rest = text.split("{{figures-begin}}\n")
     measured, after = rest.split("{{figures-end}}\n")
     text = before + (measured if found["sets"] else f"{UNMEASURED}\n") + after

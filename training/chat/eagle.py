@@ -16,9 +16,9 @@ from transformers import LlamaConfig
 
 from specdec_core.models.heads import EagleHead
 from specdec_core.models.heads.shapes import rope_theta
-from training.chat_heads import FITTED_ON, RANKS, Objective, Teacher, solved
-from training.chat_rows import Answers
-from training.rehearsed import Keys, attended
+from training.chat.heads import FITTED_ON, RANKS, Objective, Teacher, solved
+from training.chat.rows import Answers
+from training.heads.rehearsed import Keys, attended
 
 REGRESSION = 0.3  # weight of the smooth L1 on states beside the cross-entropy
 LATER_PASS = 0.7  # of a pass on the head's own features, in steps that have one; of the next its square

@@ -18,7 +18,7 @@ from specdec_measure.sweep.cases import Case
 from specdec_measure.sweep.measured import Measured
 from specdec_measure.sweep.run import sweep
 from specdec_measure.sweep.totals import LEAST_TOKENS, wilson
-from training.reading import load_prompts
+from training.results.reading import load_prompts
 
 TOKENS = 128
 EXIT_LAYERS = (2, 3, 4, 6, 8)

@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from training.batches import pack
-from training.mix import FAMILIES
-from training.reading import agreement, continuation, load_prompts
+from training.data.mix import FAMILIES
+from training.results.reading import agreement, continuation, load_prompts
 
 CONTEXT = 1024
 OPENING, QUOTED = 48, 64  # tokens of a held-out text given as prompt, and continued

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from specdec_core.models.heads import Eagle3Head
-from training.chat_heads import RANKS, Objective, Teacher
-from training.chat_rows import Answers, Rows
-from training.eagle3 import new_head, unrolled
-from training.frozen import Frozen
+from training.chat.heads import RANKS, Objective, Teacher
+from training.chat.rows import Answers, Rows
+from training.heads.eagle3 import new_head, unrolled
+from training.heads.frozen import Frozen
 
 STEPS = 5
 FITTED_ON = 256  # conversations of about the same length, on which a fresh head's first matrix is fitted

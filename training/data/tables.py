@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from training import facts
-from training.tasks import Person
+from training.data import facts
+from training.data.tasks import Person
 
 COLUMNS = ("Name", "Age", "City", "Job", "Pet", "Day")
 

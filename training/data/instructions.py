@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from training.documents import read_records, read_texts, require
+from training.data.documents import read_records, read_texts, require
 
 LISTS = Path(__file__).with_name("topics.toml")
 LONGEST_PASSAGE = 420  # characters; a prompt costs the target as much per token as an answer does

@@ -16,12 +16,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from specdec_core.models.heads import MtpModules, mtp
-from training.card import table
-from training.frozen import Frozen
-from training.heads import RANKS, Objective, Pair, layer_shape, made_by, same_run
+from specdec_measure.learning import is_matrix
+from training.heads.frozen import Frozen
+from training.heads.medusa_eagle import RANKS, Objective, Pair, layer_shape, made_by, same_run
+from training.heads.started import fitted, guided, last_input, last_layer, same_weights
 from training.loop import Plan, Source, steps
-from training.optimisers import is_matrix
-from training.started import fitted, guided, last_input, last_layer, same_weights
+from training.results.card import table
 
 DECAY = 0.8  # a later module counts less: its guess is used only where the earlier ones were right
 

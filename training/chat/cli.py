@@ -7,7 +7,7 @@ from typing import Annotated, cast, get_args
 
 import typer
 
-from training.heads_cli import Device
+from training.heads.cli import Device
 
 app = typer.Typer(no_args_is_help=True, help="Drafters for a chat target, trained on its own answers.")
 
@@ -29,7 +29,7 @@ def write_answers(
     seed: int = 11,
 ) -> None:
     """The target answers instructions; answers and states go to a folder. Continues where it was stopped."""
-    from training import chat
+    from training.chat import drafters as chat
 
     count = chat.write_answers(model, corpus, runs / "answers", minutes, slots, seed)
     typer.echo(f"{count:,} tokens in {runs / 'answers'}.")
@@ -47,7 +47,7 @@ def write_waves(
     device: Device = "auto",
 ) -> None:
     """As `answers`, many thousand at once on a GPU; also answers user's turns that the target makes up."""
-    from training import chat
+    from training.chat import drafters as chat
     from training.pretrain import pick_device
 
     count = chat.write_waves(model, corpus, runs / "answers", tokens, rows, own, seed, pick_device(device))
@@ -85,9 +85,9 @@ def train(
     ] = 100,
 ) -> None:
     """Train one drafter and write it out; continues the run if it has a checkpoint."""
-    from training import chat
+    from specdec_measure.learning import Rates
+    from training.chat import drafters as chat
     from training.loop import Plan
-    from training.optimisers import Rates
     from training.pretrain import pick_device
 
     if part not in get_args(chat.Part):
@@ -118,7 +118,7 @@ def card(
     only: Annotated[list[str] | None, typer.Option(help="A lane to measure; may be given again.")] = None,
 ) -> None:
     """Measure the family on its held-out prompts and write its card; leave the machine alone meanwhile."""
-    from training import chat_card
+    from training.chat import card as chat_card
 
     store = runs / "figures"
     runs.mkdir(parents=True, exist_ok=True)

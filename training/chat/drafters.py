@@ -15,17 +15,20 @@ from specdec_core.models import catalogue, draft_vocabulary
 from specdec_core.models.heads import Eagle3Head, EagleHead, MedusaHeads, eagle, eagle3, medusa
 from specdec_core.models.heads.shapes import rope_theta
 from specdec_core.models.hub import load_tokenizer
-from training import answers, chat_eagle, chat_eagle3, chat_heads, waves
-from training.chat_heads import Objective, Teacher
-from training.chat_rows import Answers
+from training.chat import answers, waves
+from training.chat import eagle as chat_eagle
+from training.chat import eagle3 as chat_eagle3
+from training.chat import heads as chat_heads
+from training.chat.heads import Objective, Teacher
+from training.chat.rows import Answers
 from training.checkpoints import latest_checkpoint, load_state
-from training.eagle3 import DECAY
+from training.data.instructions import instructions
 from training.export import write_json
-from training.frozen import Frozen
-from training.heads_data import open_target, source_of
-from training.instructions import instructions
+from training.heads.eagle3 import DECAY
+from training.heads.frozen import Frozen
+from training.heads.rows import open_target, source_of
+from training.heads.started import guided
 from training.loop import Plan, steps
-from training.started import guided
 
 Part = Literal["eagle", "eagle3", "medusa", "draft"]
 VOCABULARY = 8192  # tokens that may be guessed

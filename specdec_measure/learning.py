@@ -1,15 +1,26 @@
-"""How are weights updated, and how fast? Muon for the matrices, AdamW for the rest, one WSD schedule."""
+"""What trained drafts and heads have in common: how weights are updated, how fast, and what is kept of a target.
+
+Muon for the matrices, AdamW for the rest, one WSD schedule; of the target's probabilities the greatest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-STEPS = (3.4445, -4.7750, 2.0315)  # coefficients of the quintic iteration (Jordan et al. 2024)
+from specdec_core.runtime.passing import cached
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # coefficients of the quintic iteration (Jordan et al. 2024)
+KEPT_PROBABILITIES = 32  # of the target's, for each token it writes
+BATCH_ROWS = 8  # of a step of a draft that learns on a CPU
+WARMUP_STEPS, DECAY_SHARE = 10, 0.5  # of such a training: the rate rises, and falls to 0
 
 
 @dataclass(frozen=True)
@@ -28,7 +39,7 @@ def is_matrix(name: str, weight: Tensor) -> bool:
 def orthogonal(update: Tensor, iterations: int = 5) -> Tensor:
     """About the nearest matrix whose singular values are equal (they end between 0.5 and 1.5): float (m, n), by
     Newton–Schulz iterations."""
-    a, b, c = STEPS
+    a, b, c = NEWTON_SCHULZ
     wide = update.T if update.shape[0] > update.shape[1] else update
     wide = wide / wide.norm().clamp(min=1e-7)
     for _ in range(iterations):
@@ -67,7 +78,11 @@ class Optimisers:
     """The two optimisers of a model, driven by one relative learning rate."""
 
     def __init__(
-        self, model: nn.Module, rates: Rates, matrix: Callable[[str, Tensor], bool] = is_matrix
+        self,
+        model: nn.Module,
+        rates: Rates,
+        matrix: Callable[[str, Tensor], bool] = is_matrix,
+        weight_decay: float = 0.05,  # of the matrices
     ) -> None:
         named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
         matrices = [weight for name, weight in named if matrix(name, weight)]
@@ -75,7 +90,7 @@ class Optimisers:
         self.rates = rates
         muon: torch.optim.Optimizer | None = None
         if matrices:
-            muon = Muon(matrices, lr=rates.matrices)
+            muon = Muon(matrices, lr=rates.matrices, weight_decay=weight_decay)
         adamw = torch.optim.AdamW(others, lr=rates.others, betas=(0.9, 0.95), weight_decay=0.0)
         self.named = {"muon": (muon, rates.matrices), "adamw": (adamw, rates.others)}
 
@@ -101,7 +116,9 @@ class Optimisers:
             optimiser.load_state_dict(stored)
 
 
-def relative_rate(step: int, progress: float, warmup_steps: int, decay_share: float) -> float:
+def relative_rate(
+    step: int, progress: float, warmup_steps: int = WARMUP_STEPS, decay_share: float = DECAY_SHARE
+) -> float:
     """Warmup–stable–decay: linear up over `warmup_steps`, flat, linear to 0 over the last `decay_share`.
 
     `progress` is the spent share of the budget (0 to 1). With `decay_share` 0 the rate stays flat.
@@ -110,3 +127,18 @@ def relative_rate(step: int, progress: float, warmup_steps: int, decay_share: fl
     if decay_share <= 0:
         return warm
     return warm * min(1.0, max(0.0, (1.0 - progress) / decay_share))
+
+
+def next_tokens(
+    target: PreTrainedModel, read: Tensor, cache: object, generator: torch.Generator
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What the target says after int64 (rows, new), which `cache` then has read as well.
+
+    Returns:
+        On the CPU: float32 (rows, KEPT_PROBABILITIES), its greatest probabilities (all of a smaller vocabulary); int64
+        of the same shape, whose they are; int64 (rows, 1), a token drawn at temperature 1.
+    """
+    logits = target(read.to(target.device), use_cache=True, **cached(target, cache)).logits[:, -1]
+    p = logits.float().softmax(-1).cpu()
+    top = p.topk(min(KEPT_PROBABILITIES, p.shape[-1]))
+    return top.values, top.indices, torch.multinomial(p, 1, generator=generator)

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from random import Random
 
-from training import facts
+from training.data import facts
 
 STOP_WORDS = frozenset(
     "a an and are as at be but by for from had has he her his i in is it its of on or she so that the their "

@@ -28,8 +28,8 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor
 
-from training.instructions import KINDS, Instruction
-from training.plain_llama import PlainLlama
+from training.chat.plain_llama import PlainLlama
+from training.data.instructions import KINDS, Instruction
 
 PART = 128  # answers per file
 WAYS = ("greedy", "penalised", "sampled")  # T=0; T=0 with a repetition penalty; T=0.7 with top_p

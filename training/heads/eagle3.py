@@ -18,13 +18,13 @@ from torch import Tensor
 
 from specdec_core.models.heads import Eagle3Head, Target, eagle3
 from specdec_core.models.heads.layers_read import usual_layers
-from training.card import table
-from training.frozen import Frozen, cross_entropy
-from training.heads import RANKS, Objective, Pair, layer_shape, made_by, same_run
+from specdec_measure.learning import is_matrix
+from training.heads.frozen import Frozen, cross_entropy
+from training.heads.medusa_eagle import RANKS, Objective, Pair, layer_shape, made_by, same_run
+from training.heads.rehearsed import Keys, attended
+from training.heads.started import fitted, guided, last_input, last_layer, same_weights
 from training.loop import Plan, Source, steps
-from training.optimisers import is_matrix
-from training.rehearsed import Keys, attended
-from training.started import fitted, guided, last_input, last_layer, same_weights
+from training.results.card import table
 
 DECAY = 0.8  # a later step counts less: it is reached only where the earlier guesses were right
 COUNTED = 200  # batches in which tokens are counted for the draft vocabulary

@@ -85,11 +85,11 @@ def eagle3(
     focus: Focus = False,
 ) -> None:
     """Train an EAGLE-3 head for a target, measure it and write it out; continues the run if it has a checkpoint."""
+    from specdec_measure.learning import Rates
     from training.checkpoints import counters
-    from training.eagle3 import export, frequent, new_head, read_other_layers, started_from, train
-    from training.heads_data import open_target, rows_for
+    from training.heads.eagle3 import export, frequent, new_head, read_other_layers, started_from, train
+    from training.heads.rows import open_target, rows_for
     from training.loop import Plan
-    from training.optimisers import Rates
     from training.pretrain import pick_device
 
     plan = Plan(
@@ -157,10 +157,10 @@ def mtp(
 ) -> None:
     """Train multi-token-prediction modules for a target, measure them and write them out; continues the run if it has
     a checkpoint."""
-    from training.heads_data import open_target, rows_for
+    from specdec_measure.learning import Rates
+    from training.heads.mtp import export, new_modules, train
+    from training.heads.rows import open_target, rows_for
     from training.loop import Plan
-    from training.mtp import export, new_modules, train
-    from training.optimisers import Rates
     from training.pretrain import pick_device
 
     plan = Plan(
@@ -195,7 +195,7 @@ def continuations(
     rows: Annotated[int, typer.Option(min=2, help="Texts written at once by a process.")] = 256,
 ) -> None:
     """Let the bundled target write its own training text, for `eagle` and `eagle3` with `--runs training/runs/own`."""
-    from training.continuations import written
+    from training.heads.continuations import written
 
     count = written(out, runs / "data", corpus, tokens, processes, rows)
     for remember in _remember:

@@ -20,11 +20,11 @@ from transformers import LlamaConfig
 
 from specdec_core.models.heads import EagleHead, MedusaHeads, Target, eagle, medusa
 from specdec_core.models.heads.shapes import rope_theta
-from training.card import table
+from specdec_measure.learning import is_matrix
 from training.checkpoints import latest_checkpoint, load_state
-from training.frozen import Frozen, cross_entropy
+from training.heads.frozen import Frozen, cross_entropy
 from training.loop import Plan, Source, steps
-from training.optimisers import is_matrix
+from training.results.card import table
 
 RANKS = 10  # ranks per head whose accuracy is measured
 DECAY = 0.8  # λ of Medusa's loss

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from specdec_core.runtime.layers import decoder_layers
-from training.chat_heads import solved
-from training.frozen import Frozen
+from training.chat.heads import solved
+from training.heads.frozen import Frozen
 
 ROWS = 8  # held-out rows a fit reads at once
 GUIDED = 0.6  # the share of the budget in which the target's states guide

@@ -8,13 +8,13 @@ from typing import Any
 
 import specdec_core as sd
 from training.checkpoints import counters, load_state, require_checkpoint
-from training.fetch import load_sources
-from training.figures import measure as measure_figures
-from training.latency import latency_ratio
-from training.measure import agreements, continuations, heldout
-from training.mix import FAMILIES, FOCUS, SOURCES
-from training.plot import loss_plot, read_heldout, read_losses
-from training.reading import load_family
+from training.data.fetch import load_sources
+from training.data.mix import FAMILIES, FOCUS, SOURCES
+from training.results.figures import measure as measure_figures
+from training.results.latency import latency_ratio
+from training.results.measure import agreements, continuations, heldout
+from training.results.plot import loss_plot, read_heldout, read_losses
+from training.results.reading import load_family
 from training.shapes import SHAPES
 
 HERE = Path(__file__).parent

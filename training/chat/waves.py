@@ -19,10 +19,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from training import answers
-from training.answers import PENALTY, SHARES, TEMPERATURE, looping, sampled
-from training.instructions import KINDS, OWN, Instruction
-from training.plain_llama import PlainLlama
+from training.chat import answers
+from training.chat.answers import PENALTY, SHARES, TEMPERATURE, looping, sampled
+from training.chat.plain_llama import PlainLlama
+from training.data.instructions import KINDS, OWN, Instruction
 
 CHUNK = 512  # rows whose prompts are read together
 DONE = 0.98  # of a wave's rows; the others are cut off there

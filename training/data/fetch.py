@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from training.archive import MAX_FILE_BYTES, read_tarball
-from training.documents import read_texts
+from training.data.archive import MAX_FILE_BYTES, read_tarball
+from training.data.documents import read_texts
+from training.data.transforms import TRANSFORMS
 from training.shapes import EOS_TOKEN
-from training.transforms import TRANSFORMS
 
 SOURCES_FILE = Path(__file__).with_name("sources.toml")
 MAX_DOWNLOAD = 512 * 2**20

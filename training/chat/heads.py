@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from specdec_core.models.heads import MedusaHeads
-from training.chat_rows import Answers
+from training.chat.rows import Answers
 
 RANKS = 10  # ranks whose accuracy is measured
 MEDUSA_PLACES = 48  # for each conversation of a batch

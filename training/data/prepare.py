@@ -11,10 +11,10 @@ import numpy as np
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
-from training.documents import Document
-from training.mix import SOURCES, Source
+from training.data.documents import Document
+from training.data.mix import SOURCES, Source
+from training.data.tokenizer import save_tokenizer
 from training.shapes import EOS_ID, EOS_TOKEN
-from training.tokenizer import save_tokenizer
 
 HELDOUT_BYTES = 60_000  # per source: enough for a stable mean, small enough to measure often
 

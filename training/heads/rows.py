@@ -11,12 +11,12 @@ from specdec_core.models import catalogue
 from specdec_core.models.hub import check_present, load_model, load_tokenizer
 from specdec_core.models.sources import locate
 from training.batches import Batches
-from training.evaluate import heldout_rows
-from training.frozen import Frozen
+from training.data.mix import FOCUS
+from training.data.tokenizer import load_tokenizer as own_tokenizer
+from training.heads.frozen import Frozen
 from training.loop import Plan, Source
-from training.mix import FOCUS
 from training.own_text import OwnText, read_texts
-from training.tokenizer import load_tokenizer as own_tokenizer
+from training.results.evaluate import heldout_rows
 
 HELD_OUT_ROWS = 4  # of each source of the prepared data
 

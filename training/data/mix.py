@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from training import formats, tables, tasks
-from training.documents import Document, Split, split_by_hash
+from training.data import formats, tables, tasks
+from training.data.documents import Document, Split, split_by_hash
 
 FAMILIES = ("code", "story", "copy", "summary", "question", "arithmetic", "poem")
 
