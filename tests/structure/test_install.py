@@ -12,7 +12,9 @@ from scripts import install
 def test_uv_looks_where_pip_s_settings_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches: a mirror that uv does not know, and a package fetched where pip's settings forbid it."""
     settings = tmp_path / "pip.conf"
-    settings.write_text("[global]\nindex-url = https://file.example/simple\nextra-index-url = https://a.example\n")
+    settings.write_text(
+        "[global]\nindex-url = https://file.example/simple\nextra-index-url = https://a.example\n"
+    )
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", str(settings))

@@ -15,7 +15,7 @@ SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "models" / "specdec-t
 TOKENIZER = load_tokenizer(SHIPPED)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.text(max_size=80).filter(lambda text: EOS_TOKEN not in text))
 def test_any_unicode_text_comes_back(text: str) -> None:
     assert TOKENIZER.decode(TOKENIZER.encode(text).ids, skip_special_tokens=False) == text
