@@ -12,12 +12,11 @@ from rich.text import Text
 
 from specdec_core.foundations.errors import SettingsError, SpecdecError, TraceError, many, meant
 from specdec_core.proposers import PROPOSERS
-from specdec_core.record import foreign
 from specdec_core.record.read import race_json
 from specdec_core.record.schema import MAX_JSON_BYTES
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
-from specdec_measure.adapters import answers, forms, logs
+from specdec_measure.adapters import answers, foreign, forms, logs
 from specdec_measure.adapters.acceptance import Acceptance
 from specdec_measure.adapters.asked import asked
 
@@ -119,7 +118,7 @@ def _write(traces: list[Trace], output: str | None, page: Path | None) -> None:
     if output is not None:
         write(traces[0].to_json() if len(traces) == 1 else race_json(traces), output)
     if page is not None:
-        from specdec_core.record.show import show
+        from specdec_measure.show import show
 
         show(traces, path=page)
         err.print(Text(f"wrote {page} ({page.stat().st_size:,} bytes)"))

@@ -24,7 +24,7 @@ from specdec_core.models.bundle import HubModel, Models
 from specdec_core.settings import Settings
 from specdec_measure.learning import (
     BATCH_ROWS,
-    KEPT_PROBABILITIES,
+    TOP_PROBABILITIES,
     Optimisers,
     Rates,
     next_tokens,
@@ -54,7 +54,7 @@ OPENINGS = {
 
 
 @dataclass(slots=True)
-class Training:
+class LiveTraining:
     """One training.
 
     Args:
@@ -211,13 +211,13 @@ def write(
 
     Yields:
         int64 (ROWS, LENGTH + 1), the tokens, after one that begins a text; float32 (ROWS, LENGTH,
-        KEPT_PROBABILITIES), the target's greatest probabilities for each token but the first; int64 of the same shape,
+        TOP_PROBABILITIES), the target's greatest probabilities for each token but the first; int64 of the same shape,
         whose they are.
     """
     target = _of(models.target)
     ids = torch.zeros(ROWS, LENGTH + 1, dtype=torch.long)
     ids[:, 0] = models.bos or 0
-    shape = (ROWS, LENGTH, KEPT_PROBABILITIES)
+    shape = (ROWS, LENGTH, TOP_PROBABILITIES)
     chances, whose = torch.zeros(shape), torch.zeros(shape, dtype=torch.long)
     begins = [openings[row % len(openings)][:LENGTH] for row in range(ROWS)]
     cache = DynamicCache(config=target.config)
@@ -241,7 +241,7 @@ def shares(row: Sequence[int], answers: Sequence[tuple[Sequence[int], Sequence[i
 
 
 def _of(model: object) -> PreTrainedModel:
-    assert isinstance(model, HubModel)  # `Training` refuses others
+    assert isinstance(model, HubModel)  # `LiveTraining` refuses others
     return model.model
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # coefficients of the quintic iteration (Jordan et al. 2024)
-KEPT_PROBABILITIES = 32  # of the target's, for each token it writes
+TOP_PROBABILITIES = 32  # of the target's, for each token it writes
 BATCH_ROWS = 8  # of a step of a draft that learns on a CPU
 WARMUP_STEPS, DECAY_SHARE = 10, 0.5  # of such a training: the rate rises, and falls to 0
 
@@ -135,10 +135,10 @@ def next_tokens(
     """What the target says after int64 (rows, new), which `cache` then has read as well.
 
     Returns:
-        On the CPU: float32 (rows, KEPT_PROBABILITIES), its greatest probabilities (all of a smaller vocabulary); int64
+        On the CPU: float32 (rows, TOP_PROBABILITIES), its greatest probabilities (all of a smaller vocabulary); int64
         of the same shape, whose they are; int64 (rows, 1), a token drawn at temperature 1.
     """
     logits = target(read.to(target.device), use_cache=True, **cached(target, cache)).logits[:, -1]
     p = logits.float().softmax(-1).cpu()
-    top = p.topk(min(KEPT_PROBABILITIES, p.shape[-1]))
+    top = p.topk(min(TOP_PROBABILITIES, p.shape[-1]))
     return top.values, top.indices, torch.multinomial(p, 1, generator=generator)

@@ -18,9 +18,9 @@ import plotly.graph_objects as go
 
 from app.metrics import numbers
 from app.theme import GREY, PAGE, SLOWER_FASTER, look
-from specdec_core import theory
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
+from specdec_measure import theory
 
 from .chart import Chart
 from .panels import broken, empty, panels, place

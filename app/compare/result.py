@@ -19,7 +19,7 @@ from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
 from specdec_measure.analysis.diagnosis import why
-from specdec_measure.analysis.memory import Line
+from specdec_measure.analysis.memory import MemoryLine
 
 from . import editor, partings, repeats, take_along
 from .table import html, megabytes, table
@@ -98,10 +98,10 @@ def _why_unknown(trace: Trace) -> str:
     return "Too few tokens were decoded to tell."
 
 
-def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[Line] | None]:
+def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[MemoryLine] | None]:
     """Each lane's memory, if its models are still loaded."""
     models = services.shelf().ready(shown.request.choice)
-    found: list[list[Line] | None] = []
+    found: list[list[MemoryLine] | None] = []
     for trace in traces:
         try:
             found.append(models.ledger(trace) if models else None)

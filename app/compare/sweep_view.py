@@ -27,7 +27,7 @@ from specdec_core.settings import Settings
 from specdec_measure.analysis.advice import advise, ineligible
 from specdec_measure.sweep import cases as sources
 from specdec_measure.sweep.cases import Case
-from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.totals import csv_of, failures, looping, summary, to_csv, to_json
 
 from .repeats import say
@@ -243,7 +243,7 @@ def _watch(job: Sweep) -> None:
         _downloads(job)
 
 
-def _advice(order: Order, rows: Sequence[Measured]) -> None:
+def _advice(order: Order, rows: Sequence[MeasuredCase]) -> None:
     """Which lane to take on such prompts, and how sure that is."""
     if found := advise(rows, letters(order.labels), leave_out=ineligible(order.lanes)):
         say(found)
@@ -320,7 +320,7 @@ def _do(job: Sweep, change: Callable[[Sweep], object]) -> None:
             address.put(ADDRESS, None)
 
 
-def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) -> None:
+def matrix(rows: Sequence[MeasuredCase], about: dict[str, object], provenance: str) -> None:
     """The matrix of families and lanes, one measure at a time, and the same as a table."""
     from app.charts import comparison_matrix
     from app.charts.draw import draw
@@ -404,12 +404,12 @@ def _line(line: dict[Any, Any]) -> dict[str, str]:
     }
 
 
-def _is_lossy(row: Measured, about: dict[str, object]) -> bool:
+def _is_lossy(row: MeasuredCase, about: dict[str, object]) -> bool:
     lane = _settings(row, about)
     return lane is not None and not RULES[lane["rule"]].lossless
 
 
-def _settings(row: Measured, about: dict[str, object]) -> dict[str, Any] | None:
+def _settings(row: MeasuredCase, about: dict[str, object]) -> dict[str, Any] | None:
     """A cell's lane settings; None for plain decoding."""
     lanes = about.get("lanes")
     return lanes[row.lane] if row.lane and isinstance(lanes, list) else None

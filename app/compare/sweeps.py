@@ -23,8 +23,8 @@ from app.decoding.line import Left, Line
 from app.records.database import Unavailable
 from specdec_core.foundations.errors import SettingsError
 from specdec_measure.sweep.lanes import complete
-from specdec_measure.sweep.measured import Measured, complete_turns
-from specdec_measure.sweep.run import Progress
+from specdec_measure.sweep.measured import MeasuredCase, complete_turns
+from specdec_measure.sweep.run import SweepProgress
 
 from .sweep import Order, Sweep
 from .sweeps_kept import Kept
@@ -59,7 +59,9 @@ class Sweeps:
         self._jobs: Jobs[Sweep] = Jobs(keep)
         self._lock = threading.Lock()
 
-    def start(self, order: Order, owner: str, kind: str = "prompts", known: Sequence[Measured] = ()) -> Sweep:
+    def start(
+        self, order: Order, owner: str, kind: str = "prompts", known: Sequence[MeasuredCase] = ()
+    ) -> Sweep:
         """Start a sweep; the owner's earlier one of this kind ends. `known` cells of it are not measured again.
 
         Raises:
@@ -177,7 +179,7 @@ class Sweeps:
         order = job.order
         job.rows = complete_turns(job.rows, len(order.lanes))
 
-        def on_progress(ahead: Progress) -> None:
+        def on_progress(ahead: SweepProgress) -> None:
             job.ahead = ahead
 
         rows = models.sweep(

@@ -27,7 +27,7 @@ from app.records.schema import sweeps
 from specdec_core.foundations.errors import SpecdecError
 from specdec_core.settings import Settings
 from specdec_measure.sweep.cases import Case
-from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.measured import MeasuredCase
 
 from .sweep import Order, Sweep
 
@@ -162,7 +162,7 @@ class Kept:
     def _shown(self, row: Row[Any], owner: str) -> Sweep | None:
         mine = hmac.compare_digest(digest(owner), row.owner)
         try:
-            rows = [Measured(**one) for one in json.loads(zlib.decompress(row.rows))]
+            rows = [MeasuredCase(**one) for one in json.loads(zlib.decompress(row.rows))]
             order, about = _order(row.ordered), json.loads(row.about)
         except (SpecdecError, KeyError, TypeError, ValueError, zlib.error):  # of another version
             return None

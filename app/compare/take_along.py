@@ -21,7 +21,7 @@ from specdec_core.record.trace import Trace
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
 from specdec_measure.analysis.advice import ineligible
-from specdec_measure.analysis.memory import Line
+from specdec_measure.analysis.memory import MemoryLine
 from specdec_measure.sweep import portable
 from specdec_measure.sweep import portable_servers as servers
 from specdec_measure.sweep.totals import csv_of, to_csv
@@ -40,7 +40,7 @@ RUN = {
 
 
 def show(
-    run: Run, traces: Sequence[Trace], numbers: Sequence[int], ledgers: Sequence[list[Line] | None]
+    run: Run, traces: Sequence[Trace], numbers: Sequence[int], ledgers: Sequence[list[MemoryLine] | None]
 ) -> None:
     """Downloads on top, settings below."""
     labels = [run.request.labels[number] for number in numbers]

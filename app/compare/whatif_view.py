@@ -18,7 +18,7 @@ from specdec_core.record.trace import Trace
 from specdec_measure.analysis.whatif import WhatIf
 from specdec_measure.machines.costs import Costs
 from specdec_measure.machines.profiles import Profile
-from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.measured import MeasuredCase
 
 from . import whatif as core
 from .timing import speeds, speedup
@@ -30,7 +30,7 @@ OWN = " Choose a published model's size or type your own, such as 14B or 360M."
 def show(
     traces: Sequence[Trace],
     labels: Sequence[str],
-    repeats: Sequence[Measured] = (),
+    repeats: Sequence[MeasuredCase] = (),
     numbers: Sequence[int] = (),
 ) -> None:
     """The view of a comparison's lanes; plain decoding among them is the measured baseline.
@@ -88,7 +88,7 @@ def show(
     _assumptions(profile, costs, [one for one in computed if one])
 
 
-def _origin(trace: Trace, repeats: Sequence[Measured]) -> str:
+def _origin(trace: Trace, repeats: Sequence[MeasuredCase]) -> str:
     """Where and when the measured speedups were measured."""
     turns = len(speeds(repeats, 0))
     mean = [f"mean of {count(turns, 'repeat')}"] if turns else []

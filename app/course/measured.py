@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from specdec_core.foundations.errors import sentence
 from specdec_core.foundations.paths import assets
-from specdec_measure.machines.profiles import Profile, Recorded
+from specdec_measure.machines.profiles import Profile, RecordedProfile
 
 from .words import Words
 
@@ -185,7 +185,7 @@ def source(words: Words) -> str:
 
 def origin(profile: Profile, words: Words) -> str:
     """The source of a machine's times, for a picture's caption."""
-    if isinstance(profile, Recorded):
+    if isinstance(profile, RecordedProfile):
         where = {"machine": profile.machine, "date": profile.date[:10]}
         if profile.device == "cpu":
             return words("measured.recorded_threads", threads=profile.threads, **where)

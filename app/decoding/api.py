@@ -19,12 +19,12 @@ from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 from specdec_lessons.distilled import Report
 from specdec_measure.sweep.cases import Case
-from specdec_measure.sweep.measured import Measured
-from specdec_measure.sweep.run import Progress
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.run import SweepProgress
 
 if TYPE_CHECKING:
     from specdec_core.runtime.width_curve import WidthCurve
-    from specdec_measure.analysis.memory import Line
+    from specdec_measure.analysis.memory import MemoryLine
     from specdec_measure.analysis.surprise import Surprise
 
     from .models import Choice
@@ -108,10 +108,10 @@ class Family(Protocol):
         *,
         repeats: int,
         labels: Sequence[str],
-        known: Sequence[Measured],
+        known: Sequence[MeasuredCase],
         cancelled: Cancelled,
-        on_progress: Callable[[Progress], None],
-    ) -> Iterator[Measured]:
+        on_progress: Callable[[SweepProgress], None],
+    ) -> Iterator[MeasuredCase]:
         """As `specdec_measure.sweep`; computes only while a row is waited for."""
         ...
 
@@ -123,7 +123,7 @@ class Family(Protocol):
         """What the model reads of a message: the text in its chat template, and how many tokens that is."""
         ...
 
-    def ledger(self, trace: Trace) -> list[Line]:
+    def ledger(self, trace: Trace) -> list[MemoryLine]:
         """What the lane that wrote this record holds in memory."""
         ...
 
@@ -171,7 +171,7 @@ class Decoders(Protocol):
         ...
 
     def inspect(self, name: str) -> dict[str, Any]:
-        """What is in the files of a model or a head, as `specdec_core.models.inspect.Report` has it."""
+        """What is in the files of a model or a head, as `specdec_measure.inspect.Report` has it."""
         ...
 
     def lost(self) -> int:

@@ -17,8 +17,8 @@ from specdec_core.settings import Settings
 from specdec_lessons.distilled import Report
 from specdec_measure.sweep.cases import Case
 from specdec_measure.sweep.lanes import about
-from specdec_measure.sweep.measured import Measured
-from specdec_measure.sweep.run import Progress, sweep
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.run import SweepProgress, sweep
 
 from .api import Ask, Cancelled, Card, Event, OnPlace, Recorded, pack, unplaced
 from .models import Choice
@@ -26,7 +26,7 @@ from .models import Choice
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
     from specdec_core.runtime.width_curve import WidthCurve
-    from specdec_measure.analysis.memory import Line
+    from specdec_measure.analysis.memory import MemoryLine
     from specdec_measure.analysis.surprise import Surprise
 
 # proposer → tokens and options of its first decode, so that there are passes over one token and over five
@@ -86,10 +86,10 @@ class Loaded:
         *,
         repeats: int,
         labels: Sequence[str],
-        known: Sequence[Measured],
+        known: Sequence[MeasuredCase],
         cancelled: Cancelled,
-        on_progress: Callable[[Progress], None],
-    ) -> Iterator[Measured]:
+        on_progress: Callable[[SweepProgress], None],
+    ) -> Iterator[MeasuredCase]:
         return sweep(
             self.models, cases, lanes, repeats=repeats, labels=labels, known=known,
             cancelled=cancelled, on_progress=on_progress,
@@ -101,7 +101,7 @@ class Loaded:
     def chat(self, message: str, system: str) -> tuple[str, int]:
         return self.models.chat_text(message, system), len(self.models.chat(message, system))
 
-    def ledger(self, trace: Trace) -> list[Line]:
+    def ledger(self, trace: Trace) -> list[MemoryLine]:
         from specdec_measure.analysis.memory import ledger
 
         return ledger(trace, self.models)
@@ -117,9 +117,9 @@ class Loaded:
         return width_curve(self.models, repeats=repeats, budget_s=budget_s)
 
     def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
-        from specdec_lessons.distilling import Training
+        from specdec_lessons.distilling import LiveTraining
 
-        return Training(self.models, kind, budget_s, cancelled).run()
+        return LiveTraining(self.models, kind, budget_s, cancelled).run()
 
 
 def load(choice: Choice) -> Loaded:
@@ -139,8 +139,8 @@ def load(choice: Choice) -> Loaded:
     except OtherTokenizer:
         models = load_models(foreign_draft=choice.draft)
     # The first pass of a process is slow and imports the rest, and what a pass of some width takes undisturbed must be
-    # known before a browser disturbs it (see `crew`); better here than in a visitor's first run. The bundled family is
-    # quick and tries every proposer, others those that the lab begins with.
+    # known before a browser disturbs it (`thread_tuner`); better here than in a visitor's first run. The bundled family
+    # is quick and tries every proposer, others those that the lab begins with.
     for name, why in available(models).items():
         if (
             why is None

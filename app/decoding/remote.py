@@ -16,15 +16,15 @@ from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 from specdec_lessons.distilled import Report
 from specdec_measure.sweep.cases import Case
-from specdec_measure.sweep.measured import Measured
-from specdec_measure.sweep.run import Progress
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.run import SweepProgress
 
 from .api import Ask, Cancelled, Card, DecoderLost, Event, OnPlace, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
     from specdec_core.runtime.width_curve import WidthCurve
-    from specdec_measure.analysis.memory import Line
+    from specdec_measure.analysis.memory import MemoryLine
     from specdec_measure.analysis.surprise import Surprise
 
 POLL_S = 0.02  # how often a waiting caller looks whether it was cancelled
@@ -149,10 +149,10 @@ class Remote:
         *,
         repeats: int,
         labels: Sequence[str],
-        known: Sequence[Measured],
+        known: Sequence[MeasuredCase],
         cancelled: Cancelled,
-        on_progress: Callable[[Progress], None],
-    ) -> Iterator[Measured]:
+        on_progress: Callable[[SweepProgress], None],
+    ) -> Iterator[MeasuredCase]:
         given = (cases, lanes), {"repeats": repeats, "labels": labels, "known": known}
         hooks: dict[str, Callable[..., Any]] = {"cancelled": cancelled, "on_progress": on_progress}
         return self.decoder.stream("sweep", self.choice, given, hooks, paced=True)
@@ -163,10 +163,10 @@ class Remote:
     def chat(self, message: str, system: str) -> tuple[str, int]:
         return cast("tuple[str, int]", self._once((message, system), "chat", message, system))
 
-    def ledger(self, trace: Trace) -> list[Line]:
+    def ledger(self, trace: Trace) -> list[MemoryLine]:
         header = trace.header
         key = (header.created, str(header.settings), *header.prompt_ids, *trace.token_ids)
-        return cast("list[Line]", self._once(key, "ledger", trace))
+        return cast("list[MemoryLine]", self._once(key, "ledger", trace))
 
     def surprises(self, text: str) -> list[Surprise]:
         return cast("list[Surprise]", self.decoder.call("surprises", self.choice, text))

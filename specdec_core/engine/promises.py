@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from specdec_core.foundations.errors import kind_of
-from specdec_core.proposers import Proposal
-from specdec_core.proposers.contract import Drafts
-from specdec_core.tree import TokenTree
+from specdec_core.round import Proposal
+from specdec_core.tree import Drafts, TokenTree
 
 WANTED: dict[Drafts, str] = {"none": "an empty tree", "chain": "a chain"}
 
@@ -18,7 +17,7 @@ def breach(proposal: Proposal, drafts: Drafts, vocabulary: int) -> str | None:
 
     Args:
         proposal: what `propose` returned, whatever that is.
-        drafts: what the proposer's `drafts()` says.
+        drafts: what the proposer's `shape()` says.
         vocabulary: V, the number of the target's logits.
     """
     if not isinstance(proposal, Proposal):
@@ -32,8 +31,8 @@ def breach(proposal: Proposal, drafts: Drafts, vocabulary: int) -> str | None:
             return f"has to propose token ids as whole numbers, got {kind_of(strange)} in `{part}`"
     if drafts in WANTED and not (proposal.tree.is_chain if drafts == "chain" else not len(proposal.tree)):
         return (
-            f"has to propose {WANTED[drafts]}, because its drafts() says '{drafts}', and its tree is another; rules "
-            "refuse by drafts() what they cannot judge, so have it name the kind of tree that propose() returns"
+            f"has to propose {WANTED[drafts]}, because its shape() says '{drafts}', and its tree is another; rules "
+            "refuse by it what they cannot judge, so have it name the kind of tree that propose() returns"
         )
     return _rows(proposal, vocabulary)
 
@@ -43,7 +42,7 @@ def _rows(proposal: Proposal, vocabulary: int) -> str | None:
     if proposal.q is not None and (wrong := _not_rows(proposal.q, nodes, vocabulary)):
         return f"has to return a Proposal whose `q` is None or one row for each node, {wrong}"
     columns = vocabulary if proposal.ids is None else len(proposal.ids)
-    for part in ("logits", "scores"):
+    for part in ("logits", "penalised"):
         rows = getattr(proposal, part)
         if rows is not None and (wrong := _not_rows(rows, None, columns)):
             return f"has to return a Proposal whose `{part}` are None or the draft's rows, {wrong}"

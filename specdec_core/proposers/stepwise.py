@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Drafting = Generator["Tensor", None, Result]
-"""Yields, before each pass, the tokens int64 (n,) that it is about to read; see `engine.batch`."""
+"""Yields, before each pass, the tokens int64 (n,) that it is about to read; see `specdec_measure.batch`."""
 
 
 def finish(drafting: Drafting[Result]) -> Result:

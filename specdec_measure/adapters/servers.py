@@ -22,7 +22,7 @@ from .acceptance import (
 )
 from .form import Event, Form, choices, inside
 from .streams import whole
-from .vllm_counts import MOST_GUESSES, ONE, vllm_counts
+from .vllm_counts import MAX_GUESSES, ONE, vllm_counts
 
 PER_PASS = "avg_decoded_tokens_per_iter"  # TensorRT-LLM's
 SGLANG: dict[str, tuple[str, ...]] = {  # the names have changed; newest first
@@ -165,7 +165,7 @@ def _growth(events: Sequence[Event]) -> list[tuple[int, int]] | None:
             grown.append((now[0] - before[0], now[1] - before[1]))
             since = 0
         written, before, since = tokens, now, since + 1
-    bad = any(kept > guessed or guessed > MOST_GUESSES for guessed, kept in grown)
+    bad = any(kept > guessed or guessed > MAX_GUESSES for guessed, kept in grown)
     return grown if grown and not bad else None
 
 

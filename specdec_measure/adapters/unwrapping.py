@@ -36,7 +36,7 @@ TEXTS = set(
 )
 ASKED = set("request req prompt messages input query inputs generation_settings".split())
 DEEP = 8
-MOST_TRIES = 200  # places at which JSON over several lines is looked for
+MAX_TRIES = 200  # places at which JSON over several lines is looked for
 
 
 @dataclass(slots=True)
@@ -59,13 +59,13 @@ class Content:
 
 
 @dataclass(slots=True)
-class Entry:
+class LogEntry:
     """What one entry of an object holds."""
 
     objects: list[tuple[Any, int | None]] = field(default_factory=list)
     logs: list[tuple[str, str]] = field(default_factory=list)
 
-    def in_other(self, other: Entry, earlier: bool) -> bool:
+    def in_other(self, other: LogEntry, earlier: bool) -> bool:
         """Whether another entry has all of this; of two that are equal, the `earlier` one."""
         if self.objects or not self.logs:
             return earlier and bool(self.objects) and (self.objects, self.logs) == (other.objects, other.logs)
@@ -150,7 +150,7 @@ def _values(text: str, found: Content) -> Iterator[tuple[Any, int | None]]:
             except ValueError as error:
                 tries += 1
                 # Indented over several lines: up to where it ends.
-                if not event and tries < MOST_TRIES and (whole := _over_lines(line, lines, at)):
+                if not event and tries < MAX_TRIES and (whole := _over_lines(line, lines, at)):
                     value, at = whole
                     yield value, None
                     continue
@@ -213,13 +213,13 @@ def _walk(
             elif isinstance(one, dict | list):
                 _walk(one, stream, known, found, depth + 1, logs)
         return
-    entries: list[Entry] = []
+    entries: list[LogEntry] = []
     begun = len(found.objects)
     for name, one in value.items():
         inner = _as_json(one) if isinstance(one, str) and name in TEXTS else one
         if name in ASKED or not inner:
             continue
-        entry = Entry()
+        entry = LogEntry()
         if isinstance(inner, dict | list):
             _walk(inner, stream, known, found, depth + 1, entry.logs)
         elif isinstance(inner, str) and name in TEXTS:

@@ -7,7 +7,7 @@ from specdec_core.foundations.errors import TraceError, many
 from .acceptance import Acceptance, by_position, count, counted, number, numbers, of_rounds
 from .form import Event, inside
 
-MOST_GUESSES = 10_000  # in one round
+MAX_GUESSES = 10_000  # in one round
 ONE = "one answer"
 
 
@@ -49,8 +49,8 @@ def vllm_counts(
         raise TraceError(
             f"{engine}'s counts contradict each other: those of the rounds are not those of the whole."
         )
-    if max(guessed) > MOST_GUESSES:
-        raise TraceError(f"A round with {max(guessed):,} guesses; at most {MOST_GUESSES:,} are read.")
+    if max(guessed) > MAX_GUESSES:
+        raise TraceError(f"A round with {max(guessed):,} guesses; at most {MAX_GUESSES:,} are read.")
     at, reached = of_rounds(guessed, kept)
     if histogram and [one for one in at if one] != [one for one in by_position(histogram) if one]:
         raise TraceError(
@@ -67,7 +67,7 @@ def _histogram(said: Event) -> list[int]:
     places = {
         str(place): number(value, f"acceptance_histogram[{place}]") for place, value in histogram.items()
     }
-    if not all(place.isdecimal() and len(place) < 6 and int(place) <= MOST_GUESSES for place in places):
+    if not all(place.isdecimal() and len(place) < 6 and int(place) <= MAX_GUESSES for place in places):
         raise TraceError(
             "'acceptance_histogram' has to have a count of accepted guesses as each of its keys."
         )

@@ -25,20 +25,20 @@ from specdec_core.settings import Settings
 from specdec_measure.learning import BATCH_ROWS, next_tokens, relative_rate
 from specdec_measure.sweep.cases import Case
 
-from .bench import Stopped
+from .bench import FitStopped
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
 
 NAME = "draft"
-LEAST_S = 30.0  # below it a draft learns nothing that is worth the time
-LEAST_STEPS = 10  # of a training: with fewer it is not taken
+MIN_TRAINING_S = 30.0  # below it a draft learns nothing that is worth the time
+MIN_STEPS = 10  # of a training: with fewer it is not taken
 WRITING = 0.5  # of the time; the rest is training
 ROWS = 8  # answers to a prompt at a time, the first of them greedy
 LENGTH = 96  # tokens of an answer, at the most
 PEAK_RATE = 3e-4
-LARGEST = 0.5  # of the target's parameters: a larger draft is no draft, and trains too slowly
+MAX_DRAFT_SHARE = 0.5  # of the target's parameters: a larger draft is no draft, and trains too slowly
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Answers:
 
     Attributes:
         ids: int64 (rows, prompt + length), prompt and answers.
-        chances, whose: float32 and int64 (rows, length, KEPT_PROBABILITIES), the target's greatest
+        chances, whose: float32 and int64 (rows, length, TOP_PROBABILITIES), the target's greatest
             probabilities for each token of the answers, and of which tokens they are.
         judged: bool (rows, length), false after the end of a text.
     """
@@ -67,7 +67,7 @@ def why_not(models: Models) -> str | None:
         return "A draft is trained further only where it and the target are causal language models."
     if not isinstance(models.codec, HubCodec):
         return "A draft is saved with a tokenizer of transformers, and these models have none."
-    if draft.info.parameters > LARGEST * models.target.info.parameters:
+    if draft.info.parameters > MAX_DRAFT_SHARE * models.target.info.parameters:
         return f"'{draft.info.name}' has more than half of the target's parameters, which is too many to train here."
     return None
 
@@ -96,7 +96,7 @@ class Tuning:
         answers = list(self.written(cases, began + WRITING * seconds))
         draft = self._copy()
         steps, losses = self._train(draft, answers, began + seconds)
-        if steps < LEAST_STEPS:
+        if steps < MIN_STEPS:
             self.report["why_not"] = (
                 f"In the time there was, the draft was trained for {steps} step{'s' if steps != 1 else ''}, too few to "
                 "pay."
@@ -149,7 +149,7 @@ class Tuning:
         ends = torch.tensor(sorted(self.models.eos), dtype=torch.long)
         for _ in range(length):
             if self.cancelled():
-                raise Stopped
+                raise FitStopped
             values, tokens, drawn = next_tokens(target, read, cache, generator)
             drawn[0] = tokens[0, 0]
             chances.append(values)
@@ -173,7 +173,7 @@ class Tuning:
         began = time.monotonic()
         while (now := time.monotonic()) < until or not losses:
             if self.cancelled():
-                raise Stopped
+                raise FitStopped
             if not queue:
                 queue = _batches(answers, generator)
             number, rows = queue.pop()

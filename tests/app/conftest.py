@@ -69,7 +69,7 @@ def guess(tokens: tuple[int, ...]) -> list[float]:
 
 def scripted_models() -> object:
     """A target and a draft that need no weights."""
-    from specdec_core import testing
+    from specdec_measure import testing
 
     return testing.scripted(next_probs, guess)
 

@@ -28,7 +28,7 @@ watch: {picture: player, with: {examples: [draft-model]}}
 change: {picture: player, with: {examples: [draft-model, slower]}}
 explain: {formula: 'x'}
 code:
-  of: specdec_core.theory:speedup
+  of: specdec_measure.theory:speedup
   lights: {whole: return tokens_per_pass}
 check:
   right: {up: gain > 2, even: gain == 1}
@@ -125,12 +125,12 @@ MISTAKES = (
     ("with: {examples: [draft-model]}", "with: {examples: [dodo]}", "watch:", "dodo"),
     ("with: {examples: [draft-model]}", "with: {exampels: [draft-model]}", "watch:", "exampels"),
     (
-        "specdec_core.theory:speedup\n",
-        "specdec_core.theory:spedup\n",
+        "specdec_measure.theory:speedup\n",
+        "specdec_measure.theory:spedup\n",
         "of: specdec_core",
-        "specdec_core.theory:spedup",
+        "specdec_measure.theory:spedup",
     ),
-    ("specdec_core.theory:speedup\n", "os:system\n", "of: specdec_core", "os:system"),
+    ("specdec_measure.theory:speedup\n", "os:system\n", "of: specdec_core", "os:system"),
     ("return tokens_per_pass", "return nothing", "lights:", "occurs in 0 lines"),
     ("lights: {whole:", "lights: {hole:", "lights:", "no item `- hole"),
     (

@@ -33,7 +33,7 @@ from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 from specdec_lessons.distilled import Standing
 from specdec_measure.sweep.cases import Case
-from specdec_measure.sweep.run import Progress
+from specdec_measure.sweep.run import SweepProgress
 
 ROOT = Path(__file__).resolve().parents[2]
 LANES = (Settings(proposer="none", max_new_tokens=12), Settings(max_new_tokens=12))
@@ -230,7 +230,7 @@ def test_models_without_a_template_say_so(family: Family) -> None:
 
 def test_a_sweep_computes_only_while_a_row_is_waited_for(family: Family) -> None:
     """Catches: a sweep that runs on in the decoder's process while somebody else holds the device."""
-    ahead: list[Progress] = []
+    ahead: list[SweepProgress] = []
     cases = [Case("own", f"number {at}", "Once upon a time") for at in range(4)]
     rows = family.sweep(
         cases, LANES, repeats=1, labels=LABELS, known=(), cancelled=lambda: len(ahead) == 3,

@@ -37,7 +37,7 @@ from app.text import plain
 from app.web import routes
 from app.web.headers import KnownHosts, OwnPages
 from specdec_core.record.trace import Trace
-from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.totals import csv_of, summary
 
 from .kept import ANNA, add, finish
@@ -403,7 +403,7 @@ def test_a_prompt_too_long_for_the_address_comes_back_with_its_run(saving: Runs,
 
 
 def test_no_table_holds_a_formula() -> None:
-    row = Measured('=HYPERLINK("http://evil")', "+1+1", 0, "@SUM(1)", 0, tokens=20, seconds=1.0)
+    row = MeasuredCase('=HYPERLINK("http://evil")', "+1+1", 0, "@SUM(1)", 0, tokens=20, seconds=1.0)
     for table in (summary([row]), summary([replace(row, family="\t=1", label="-1")])):
         (line,) = csv.DictReader(io.StringIO(csv_of(table)))
         texts = [value for name, value in line.items() if name in ("family", "label")]

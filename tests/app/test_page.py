@@ -413,7 +413,7 @@ def test_a_model_that_does_not_exist_is_a_sentence(monkeypatch: pytest.MonkeyPat
 def test_a_folder_below_the_root_is_loaded_and_then_known_to_the_page(
     monkeypatch: pytest.MonkeyPatch, fresh: Runs, tmp_path: Path
 ) -> None:
-    from specdec_core import testing
+    from specdec_measure import testing
 
     from .conftest import next_probs
 

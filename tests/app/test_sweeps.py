@@ -21,7 +21,7 @@ from app.text import plain
 from specdec_core.foundations.errors import ModelError, SpecdecError
 from specdec_core.settings import Settings
 from specdec_measure.sweep.cases import Case
-from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.measured import MeasuredCase
 
 from .conftest import scripted_models
 from .tables import tables
@@ -68,7 +68,7 @@ def make(models: Any = None, line: Line | None = None, **limits: int) -> Sweeps:
     return Sweeps(lambda choice, gone: found, lambda device: shared, **limits)
 
 
-def key(row: Measured) -> tuple[str, int, int]:
+def key(row: MeasuredCase) -> tuple[str, int, int]:
     return row.name, row.lane, row.repeat
 
 

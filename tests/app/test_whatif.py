@@ -19,7 +19,7 @@ from specdec_core.record.trace import Trace
 from specdec_measure.analysis.whatif import replay
 from specdec_measure.machines import batches
 from specdec_measure.machines.model_sizes import SHAPES
-from specdec_measure.machines.profiles import Modelled, Profile, Recorded, read, shipped
+from specdec_measure.machines.profiles import Modelled, Profile, RecordedProfile, read, shipped
 
 from .tables import tables
 
@@ -124,7 +124,7 @@ def test_choosing_writes_the_address_and_defaults_leave_it(race_traces: list[Tra
     at.select_slider(key="wb").set_value("1")
     again(at)
     assert "wb" not in address(at)
-    at.selectbox(key="wp").set_value(of_kind(Recorded))
+    at.selectbox(key="wp").set_value(of_kind(RecordedProfile))
     again(at)
     assert "wt" not in address(at) and not [one for one in at.selectbox if one.key in ("wt", "wd")]
 
@@ -187,8 +187,8 @@ def too_large(profile: Modelled, choice: whatif.Choice) -> bool:
 
 def test_it_opens_with_a_machine_that_suits_the_rounds(race_traces: list[Trace]) -> None:
     """Catches: rounds of one model that open on times recorded of another, with nothing that says so."""
-    timed = next(one for one in known().values() if isinstance(one, Recorded))
-    for name, kind in ((timed.target.name, Recorded), ("another model", Modelled)):
+    timed = next(one for one in known().values() if isinstance(one, RecordedProfile))
+    for name, kind in ((timed.target.name, RecordedProfile), ("another model", Modelled)):
         target = replace(race_traces[0].header.target, name=name)
         traces = [replace(one, header=replace(one.header, target=target)) for one in race_traces]
         chosen = opened(traces).selectbox(key="wp").value
@@ -229,7 +229,9 @@ def test_a_profile_without_a_draft_says_which_lane_it_cannot_time(
 ) -> None:
     """Catches: a speedup made up for a lane that the profile cannot time, an empty chart, a file that fails unsaid."""
     one = json.loads(
-        next(profile for profile in known().values() if isinstance(profile, Recorded)).model_dump_json()
+        next(
+            profile for profile in known().values() if isinstance(profile, RecordedProfile)
+        ).model_dump_json()
     )
     for curve in one["curves"]:
         curve |= {"draft_widths": [], "draft_s": [], "draft_median_s": []}
@@ -340,7 +342,7 @@ def test_the_sentence_names_the_fastest_lane(race_traces: list[Trace]) -> None:
 
 def test_two_speedups_on_one_machine_say_why_they_differ(race_traces: list[Trace]) -> None:
     """Catches: a measured and a recorded speedup under one machine's name, 1.23 and 1.86 times, and no word."""
-    name = of_kind(Recorded)
+    name = of_kind(RecordedProfile)
     profile: Any = known()[name]
     plain = race_traces[0]
 

@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 import specdec_core as sd
 from specdec_cli import commands as cli
-from specdec_core.record import foreign
-from specdec_measure.adapters import answers, forms, logs
+from specdec_measure.adapters import answers, foreign, forms, logs
 from specdec_measure.adapters.acceptance import Acceptance
 from specdec_measure.adapters.llama_cpp import record
 

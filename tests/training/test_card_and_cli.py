@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from specdec_core import testing
+from specdec_measure import testing
 from training import cli
 from training.results import figures
 from training.results.card import loop_words, measure, table, trained_before, write_card

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from app.course.measured import Cell, figures
-from specdec_core import theory
 from specdec_core.proposers.eagle3 import Eagle3
+from specdec_measure import theory
 from specdec_measure.analysis import whatif
 from specdec_measure.machines import profiles
 from specdec_measure.machines.costs import Costs
-from specdec_measure.machines.profiles import Recorded
+from specdec_measure.machines.profiles import RecordedProfile
 
 from .recorded import trace
 
@@ -148,7 +148,7 @@ def _eagle3(cell: Cell) -> tuple[float, float]:
     options = Eagle3.Options()
     header = trace(EAGLE3).header
     head = sum(part.parameters for part in header.heads) / header.target.parameters
-    followed = (options.depth - 1) * Eagle3.front(options.model_dump())
+    followed = (options.depth - 1) * options.top_k
     least, most = ((1 + options.nodes + head * (first + followed)) / cell.tau for first in (1, cell.tau))
     return least, most
 
@@ -179,9 +179,11 @@ def _exit_cost() -> float:
 
 
 @lru_cache(maxsize=1)
-def _home() -> Recorded:
+def _home() -> RecordedProfile:
     """The profile of the bundled target, which has its sizes."""
     found, _ = profiles.shipped()
     return next(
-        each for each in found.values() if isinstance(each, Recorded) and each.target.name == "specdec-target"
+        each
+        for each in found.values()
+        if isinstance(each, RecordedProfile) and each.target.name == "specdec-target"
     )

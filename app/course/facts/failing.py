@@ -7,9 +7,9 @@ from functools import lru_cache
 from itertools import pairwise
 
 from app.course.measured import figures
-from specdec_core import theory
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.sampling import at_temperature
+from specdec_measure import theory
 from specdec_measure.analysis import whatif
 from specdec_measure.machines import batches, profiles
 from specdec_measure.machines.profiles import Profile

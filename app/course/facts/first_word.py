@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specdec_core import theory
+from specdec_measure import theory
 
 from .machines import profile, prompt_seconds
 from .recorded import trace

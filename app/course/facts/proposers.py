@@ -12,7 +12,8 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from app.course.measured import FILE, Group, Known, Line, card
-from specdec_core import theory
+from specdec_core.runtime.pass_times import pass_time
+from specdec_measure import theory
 
 from .recorded import trace
 
@@ -109,7 +110,7 @@ def exit_share(layer: int) -> float:
 def width_ratio(tokens: int) -> float:
     """T(n)/T(1) of the shipped target on the machine that measured it."""
     curve = _curve()
-    return theory.pass_time(curve, tokens) / theory.pass_time(curve, 1)
+    return pass_time(curve, tokens) / pass_time(curve, 1)
 
 
 def line(lane: str, group: str) -> Line:

@@ -25,7 +25,7 @@ from app.course.projector import draw as draw_chart
 from app.course.words import Words
 from app.theme import GREY, PAGE, SLOWER_FASTER, look
 from app.ui.fragment import fragment
-from specdec_core import theory
+from specdec_measure import theory
 
 from . import Place
 

@@ -17,7 +17,7 @@ from specdec_core.tree import TokenTree
 
 from .distribution import Context, Distribution, NextProbs
 
-MOST = 1_000_000  # tokens of all trials together
+MAX_TOKENS = 1_000_000  # tokens of all trials together
 
 Texts = NDArray[np.int64]  # (trials, length)
 
@@ -41,7 +41,7 @@ def round_texts(
         seed: of all random numbers.
 
     Raises:
-        ValueError: if the rule looks ahead, if `length` is too small, or if there are more tokens than `MOST`.
+        ValueError: if the rule looks ahead, if `length` is too small, or if there are more tokens than `MAX_TOKENS`.
     """
     if rule.looks_ahead:
         raise ValueError(f"'{rule.name}' judges a token by those after it; trials need a rule that does not")
@@ -82,9 +82,9 @@ def shares(texts: Texts) -> Distribution:
 
 
 def _room(length: int, trials: int) -> Texts:
-    if not (length >= 1 and trials >= 1 and length * trials <= MOST):
+    if not (length >= 1 and trials >= 1 and length * trials <= MAX_TOKENS):
         raise ValueError(
-            f"{trials:,} texts of {length} tokens were asked for; at least one of each, {MOST:,} tokens in all"
+            f"{trials:,} texts of {length} tokens were asked for; at least one of each, {MAX_TOKENS:,} tokens in all"
         )
     return np.zeros((trials, length), np.int64)
 

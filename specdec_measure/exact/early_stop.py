@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class StoppedEarly:
     """Exact means over all outcomes of a round.
 
     Attributes:
@@ -56,7 +56,7 @@ class Stopped:
 
 def stopped(
     rule: Rule, gamma: int, p: NextProbs, q: NextProbs, stop: float = 0.0, *, drops: bool = False
-) -> Stopped:
+) -> StoppedEarly:
     """One round of up to `gamma` drafted tokens, enumerated over all outcomes.
 
     Args:
@@ -91,7 +91,7 @@ def stopped(
     first = [0.0] * len(p(()))
     for text, mass in written.items():
         first[text[0]] += mass
-    return Stopped(tokens, drafted, judged, accepted, departure(written, p), tuple(first))
+    return StoppedEarly(tokens, drafted, judged, accepted, departure(written, p), tuple(first))
 
 
 def _drafts(

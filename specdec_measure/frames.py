@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, get_args
 
 import pandas as pd
 
-from .schema import Nodes, Verdict
+from specdec_core.record.schema import Nodes, Verdict
 
 if TYPE_CHECKING:
-    from .trace import Trace
+    from specdec_core.record.trace import Trace
 
 
 def frames(trace: Trace) -> dict[str, pd.DataFrame]:

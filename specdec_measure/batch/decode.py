@@ -12,25 +12,24 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from specdec_core.engine.check import check
+from specdec_core.engine.decode import Lane, RoundClock
+from specdec_core.engine.plan import Plan, listed, of_types
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.models.bundle import HubModel, Model, Models, NarrowModel
 from specdec_core.models.chat import Prompt
 from specdec_core.models.draft_vocabulary import NarrowReader
-from specdec_core.proposers import Context, Proposal, proposer_class
 from specdec_core.proposers.draft_model import DraftModel
 from specdec_core.proposers.stepwise import Drafting
 from specdec_core.record.schema import EndReason, Output, Stats
-from specdec_core.runtime.batch import Batched
+from specdec_core.round import Context, Proposal
 from specdec_core.runtime.machine import threads
 from specdec_core.runtime.reader import Reader
 from specdec_core.settings import Settings
-
-from .check import check
-from .decode import Lane, RoundClock, Verified
-from .plan import Plan, listed, of_types
+from specdec_measure.batch.reader import Batched
 
 PROPOSERS = ("none", "draft-model", "prompt-lookup")  # chains that listen to no states of the target
-MOST = 64  # requests in a batch
+MAX_BATCH_REQUESTS = 64  # requests in a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +100,8 @@ def decode_batch(
     """
     settings = of_types(models, settings).but(record="off")
     listed("prompts of a batch", prompts)
-    if not 1 <= len(prompts) <= MOST:
-        raise SettingsError(f"A batch has 1 to {MOST} requests, got {len(prompts)}.")
+    if not 1 <= len(prompts) <= MAX_BATCH_REQUESTS:
+        raise SettingsError(f"A batch has 1 to {MAX_BATCH_REQUESTS} requests, got {len(prompts)}.")
     seeds = [settings.seed] * len(prompts) if seeds is None else seeds
     if len(seeds) != len(prompts):
         raise SettingsError(f"A batch has one seed for each request, got {len(seeds)} for {len(prompts)}.")
@@ -139,14 +138,14 @@ class _Running:
     """The requests still being written, and the two models' caches."""
 
     def __init__(self, models: Models, settings: Settings) -> None:
-        check(settings)
+        choice = check(settings)
         if settings.proposer not in PROPOSERS or settings.overlap:
             raise SettingsError(
                 f"A batch is decoded with the proposers {', '.join(PROPOSERS)}, without overlap; "
                 f"'{settings.proposer}'{' with overlap' * settings.overlap} is possible for one request at a time."
             )
-        kind = proposer_class(settings.proposer)
-        models = models.drafting(kind.which_draft(settings))
+        kind = choice.proposer
+        models = models.drafting(kind.which_draft(choice.options))
         target = _Shared(models.target)
         self.target, self.draft = target.batched, None
         draft = models.draft if kind.uses_draft() else None
@@ -194,26 +193,26 @@ class _Running:
         read = [[lane.tokens[-1], *one.tree.tokens] for lane, one in zip(lanes, proposals, strict=True)]
         logits = self.target.reader.read(read)
         clock.lap()
-        seen = [Verified(rows[: len(own)], rows[:0]) for rows, own in zip(logits, read, strict=True)]
+        seen = [rows[: len(own)] for rows, own in zip(logits, read, strict=True)]
         given = list(zip(lanes, contexts, proposals, seen, strict=True))
         judged = [lane.judge(context, proposal, one) for lane, context, proposal, one in given]
         clock.lap()
         kept = [lane.text.add(one.tokens) for lane, one in zip(lanes, judged, strict=True)]
         clock.resume()
         committed = [
-            lane.commit(context, verdict, *ending, one.extra, clock)
+            lane.commit(context, one, one[:0], verdict, ending[0], clock)
             for (lane, context, _, one), verdict, ending in zip(given, judged, kept, strict=True)
         ]
         clock.lap()
-        for (lane, context, proposal, one), rows, verdict, end in zip(
+        for (lane, _, proposal, one), rows, verdict, (end, ahead) in zip(
             given, before, judged, committed, strict=True
         ):
-            lane.record(context, rows, proposal, one, verdict, end, clock.laps)
+            lane.record(rows, proposal, one, verdict, end, ahead, clock.laps)
             proposed, written = self.counts[lane.number]
             proposed.append(len(proposal.tree))
             written.append(len(end.tokens))
         draft_s, verify_s, judge_s, commit_s = clock.laps
-        total = sum(len(one.tokens) for one in committed)
+        total = sum(len(one.tokens) for one, _ in committed)
         row = BatchRound(len(lanes), max(map(len, read)), total, (draft_s, verify_s, judge_s, commit_s))
         return [reason for _, reason in kept], row
 

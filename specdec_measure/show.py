@@ -16,7 +16,7 @@ from specdec_core.foundations.errors import SpecdecError, kind_of
 from specdec_core.foundations.paths import root
 
 if TYPE_CHECKING:
-    from .trace import Trace
+    from specdec_core.record.trace import Trace
 
 MAKER = "app.export.page"
 FRAME = "Speculative decoding, round by round"
@@ -24,7 +24,7 @@ HEIGHT = 900  # pixels
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PlayerPage:
     """A page that plays traces: a notebook displays it, `save` writes it. `html` is the whole document."""
 
     html: str
@@ -62,7 +62,7 @@ def show(
     title: str | None = None,
     height: int = HEIGHT,
     path: str | Path | None = None,
-) -> Page:
+) -> PlayerPage:
     """A page that plays `traces` as lanes of one prompt, plain decoding first; with `path` it is written there as well.
 
     Args:
@@ -78,7 +78,7 @@ def show(
         raise SpecdecError(f"The traces to show are a list, got {kind_of(traces)}.")
     if not (isinstance(height, int) and 200 <= height <= 4000):
         raise SpecdecError(f"The frame's height is 200 to 4000 pixels, got {height!r}.")
-    page = Page(_maker().make(traces, labels, title=title), height)
+    page = PlayerPage(_maker().make(traces, labels, title=title), height)
     if path is not None:
         page.save(path)
     return page

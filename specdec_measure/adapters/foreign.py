@@ -17,15 +17,14 @@ from pydantic_core import from_json, to_json
 
 from specdec_core.foundations.errors import MISSING, TraceError, dotted, not_json, sentences
 from specdec_core.foundations.options import fields
+from specdec_core.record.audit import last_source
+from specdec_core.record.schema import FORMAT, MAX_JSON_BYTES, UNSEEN, UNTOLD, VERSION, Source, Verdict
+from specdec_core.record.stats import RoundTally
+from specdec_core.record.trace import Trace, adapter, check_shape, field_names, other_version
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .audit import last_source
-from .schema import FORMAT, MAX_JSON_BYTES, UNSEEN, UNTOLD, VERSION, Source, Verdict
-from .stats import Tally
-from .trace import Trace, adapter, check_shape, field_names, other_version
-
-MOST_PROBLEMS = 20  # sentences about one file
+MAX_PROBLEMS = 20  # sentences about one file
 # What a trace has to say, by the part of the schema; all else is filled in. Parts not named here need what they list.
 REQUIRED = {
     "Trace": ["format", "version", "header", "rounds", "end"],
@@ -152,8 +151,8 @@ def _lane(content: Any, lane: str) -> Trace:
             problems = [f"{said}." for _, said in own or found]
         except ValueError as error:
             problems = [str(error)]
-    more = len(problems) - MOST_PROBLEMS
-    shown = problems[:MOST_PROBLEMS] + ([f"And {more} more."] if more > 0 else [])
+    more = len(problems) - MAX_PROBLEMS
+    shown = problems[:MAX_PROBLEMS] + ([f"And {more} more."] if more > 0 else [])
     raise ForeignError([lane + said for said in shown])
 
 
@@ -225,7 +224,7 @@ def complete(content: dict[str, Any]) -> list[str]:
     header.setdefault("prompt_texts", [_name(names, token) for token in prompt])
     length, clock = len(header.get("decoder_start") or prompt), 0.0
     output: list[Any] = []
-    tally = Tally()
+    tally = RoundTally()
     try:
         for at, row in enumerate(content["rounds"]):
             clock = _round(row, at, length + len(output), clock)
@@ -253,7 +252,7 @@ def complete(content: dict[str, Any]) -> list[str]:
     return []
 
 
-def to_plain(tally: Tally) -> dict[str, Any]:
+def to_plain(tally: RoundTally) -> dict[str, Any]:
     """The statistics as JSON has them."""
     plain: dict[str, Any] = from_json(to_json(tally.stats(0.0, 0.0)))
     return plain

@@ -9,15 +9,13 @@ are independent with that one rate; `tokens_per_pass_by_position` and `tokens_pe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from collections.abc import Sequence
+from numbers import Integral
 
 from specdec_core.foundations.errors import SettingsError
+from specdec_core.runtime.pass_times import Curve, pass_time, real, whole
 
-MOST = 64  # the longest draft considered in a search
-
-Curve = Mapping[int, float] | Sequence[float]
-"""T(n), the time of a target pass over n tokens, in any unit: {n: T(n)} or [T(1), T(2), …]."""
+MAX_DRAFT_LENGTH = 64  # the longest draft considered in a search
 
 
 def acceptance_rate(p: Sequence[Sequence[float]], q: Sequence[Sequence[float]]) -> float:
@@ -34,7 +32,7 @@ def acceptance_rate(p: Sequence[Sequence[float]], q: Sequence[Sequence[float]]) 
 
 def tokens_per_pass(alpha: float, gamma: int) -> float:
     """Expected committed tokens per target pass, Equation 1: (1 − α^(γ+1)) / (1 − α); γ + 1 at α = 1."""
-    alpha, gamma = _rate(alpha), _whole("draft length γ", gamma)
+    alpha, gamma = _rate(alpha), whole("draft length γ", gamma)
     return math.fsum(alpha**depth for depth in range(gamma + 1))
 
 
@@ -102,8 +100,8 @@ def implied_cost(speedup: float, tokens: float, gamma: int) -> float:
         tokens: E, committed tokens per target pass, counted.
         gamma: the draft length, at least 1.
     """
-    gamma = _whole("draft length γ", gamma, least=1)
-    if not _real(speedup) or speedup <= 0.0 or not _real(tokens) or tokens < 1.0:
+    gamma = whole("draft length γ", gamma, least=1)
+    if not real(speedup) or speedup <= 0.0 or not real(tokens) or tokens < 1.0:
         raise SettingsError(
             f"A speedup above 0 and at least 1 token per pass are needed, got {speedup!r} and {tokens!r}."
         )
@@ -121,10 +119,10 @@ def operations(alpha: float, gamma: int, cost: float) -> float:
     return (gamma * _cost(cost) + gamma + 1.0) / tokens_per_pass(alpha, gamma)
 
 
-def best_draft_length(alpha: float, cost: float, most: int = MOST) -> int:
+def best_draft_length(alpha: float, cost: float, most: int = MAX_DRAFT_LENGTH) -> int:
     """The γ from 0 to `most` that maximises Theorem 3.8 (section 3.5), the shortest of equals; 0 if α ≤ c."""
     alpha, cost = _rate(alpha), _cost(cost)
-    lengths = range(_whole("longest draft", most) + 1)
+    lengths = range(whole("longest draft", most) + 1)
     return max(lengths, key=lambda gamma: speedup(alpha, gamma, cost))
 
 
@@ -136,7 +134,7 @@ def acceptance_needed(gain: float, gamma: int, cost: float) -> float:
         gamma: draft length.
         cost: c, as in `speedup`.
     """
-    if not _real(gain) or gain <= 0.0:
+    if not real(gain) or gain <= 0.0:
         raise SettingsError(f"A speedup must be a number above 0, got {gain!r}.")
     if speedup(0.0, gamma, cost) >= gain:
         return 0.0
@@ -161,19 +159,6 @@ def oracle_speedup(alpha: float, cost: float) -> float:
     return 1.0 / missing if missing > 0.0 else math.inf
 
 
-def pass_time(curve: Curve, tokens: int) -> float:
-    """T(n) read off a curve: linear between its points, its last slope continued beyond them (never downwards)."""
-    points = _points(curve)
-    tokens = _whole("number of tokens in a pass", tokens, least=1)
-    above = next((at for at, (width, _) in enumerate(points) if width >= tokens), len(points) - 1)
-    width, time = points[above]
-    if width == tokens or len(points) == 1:
-        return time
-    before, earlier = points[above - 1]
-    slope = (time - earlier) / (width - before)
-    return time + (tokens - width) * (slope if tokens < width else max(0.0, slope))
-
-
 def speedup_on(
     curve: Curve, expected: float, gamma: int, draft: float, overhead: float = 0.0, nodes: int | None = None
 ) -> float:
@@ -187,9 +172,9 @@ def speedup_on(
         overhead: T_o, the rest of a round, in the same unit.
         nodes: n, how many tokens are proposed; γ, as in a chain, by default.
     """
-    gamma = _whole("draft length γ", gamma)
-    nodes = gamma if nodes is None else _whole("number of nodes", nodes)
-    if not _real(expected) or not 1.0 <= expected <= nodes + 1:
+    gamma = whole("draft length γ", gamma)
+    nodes = gamma if nodes is None else whole("number of nodes", nodes)
+    if not real(expected) or not 1.0 <= expected <= nodes + 1:
         raise SettingsError(
             f"The expected tokens per pass must lie between 1 and the {nodes} proposed plus 1, got {expected!r}."
         )
@@ -202,7 +187,7 @@ def overlapped_time(gamma: int, draft: float, target: float) -> float:
 
     Without overlap it would be their sum. Drafting is wasted unless the guess it starts from comes true.
     """
-    gamma = _whole("draft length γ", gamma)
+    gamma = whole("draft length γ", gamma)
     return max(gamma * _cost(draft, "draft pass's time"), _cost(target, "target pass's time"))
 
 
@@ -212,7 +197,7 @@ def correct_guess_rate(alpha: float, gamma: int) -> float:
     The guess is that its γ tokens are accepted and that the target's own token is the expected one; that this last
     guess is as good as the others is an assumption.
     """
-    return float(_rate(alpha) ** (_whole("draft length γ", gamma) + 1))
+    return float(_rate(alpha) ** (whole("draft length γ", gamma) + 1))
 
 
 def overlap_gain(alpha: float, gamma: int, cost: float) -> float:
@@ -235,14 +220,14 @@ def memory_bound_rate(read: float, bandwidth: float) -> float:
 
     Every pass moves all weights from memory once, whatever it computes with them (Leviathan et al. 2023, section 1).
     """
-    if not (_real(read) and _real(bandwidth) and read > 0.0 and bandwidth > 0.0):
+    if not (real(read) and real(bandwidth) and read > 0.0 and bandwidth > 0.0):
         raise SettingsError(f"Bytes and bandwidth must be numbers above 0, got {read!r} and {bandwidth!r}.")
     return bandwidth / read
 
 
 def surprise(probability: float) -> float:
     """−log₂ of a token's probability, in bits (Shannon 1948): 0 for a certain token, 1 for a fair coin flip."""
-    if not _real(probability) or not 0.0 < probability <= 1.0 + 1e-5:
+    if not real(probability) or not 0.0 < probability <= 1.0 + 1e-5:
         raise SettingsError(f"A surprise is that of a probability above 0 and up to 1, got {probability!r}.")
     return max(0.0, -math.log2(probability))
 
@@ -252,41 +237,20 @@ def _overlap(p: Sequence[float], q: Sequence[float]) -> float:
     if len(p) != len(q):
         raise SettingsError(f"p and q must be over the same tokens, got {len(p)} and {len(q)} of them.")
     for name, row in (("p", p), ("q", q)):
-        if not all(_real(value) and value >= 0.0 for value in row) or abs(math.fsum(row) - 1.0) > 1e-4:
+        if not all(real(value) and value >= 0.0 for value in row) or abs(math.fsum(row) - 1.0) > 1e-4:
             raise SettingsError(
                 f"Each row of {name} must be a distribution: no negative numbers, and a sum of 1."
             )
     return min(1.0, math.fsum(map(min, p, q)))
 
 
-def _points(curve: Curve) -> list[tuple[int, float]]:
-    """The curve's (n, T(n)) in ascending n, starting at 1."""
-    pairs = curve.items() if isinstance(curve, Mapping) else enumerate(curve, start=1)
-    points = sorted(pairs)
-    if not points or points[0][0] != 1:
-        raise SettingsError("A width curve must say what a pass over one token costs, T(1).")
-    if not all(_real(time) and time > 0.0 for _, time in points):
-        raise SettingsError("The times of a width curve must be numbers above 0.")
-    return points
-
-
 def _rate(value: float) -> float:
-    if not _real(value) or not 0.0 <= value <= 1.0:
+    if not real(value) or not 0.0 <= value <= 1.0:
         raise SettingsError(f"The acceptance rate α must lie between 0 and 1, got {value!r}.")
     return float(value)
 
 
-def _whole(name: str, value: int, least: int = 0) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise SettingsError(f"The {name} must be a whole number of at least {least}, got {value!r}.")
-    return int(value)
-
-
 def _cost(value: float, name: str = "cost ratio c") -> float:
-    if not _real(value) or value < 0.0:
+    if not real(value) or value < 0.0:
         raise SettingsError(f"The {name} must be a number of at least 0, got {value!r}.")
     return float(value)
-
-
-def _real(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)

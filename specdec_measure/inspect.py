@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from specdec_core.foundations.errors import DownloadRefused, ModelError
-
-from . import gguf, gguf_header, hub, sources
-from .explain import sentences
-from .gguf_kinds import companion
-from .heads import READERS, Target, files, kinds, shapes
-from .heads.contents import Contents
-from .heads.layers_read import layers_read
+from specdec_core.models import gguf, gguf_header, hub, sources
+from specdec_core.models.explain import sentences
+from specdec_core.models.gguf_kinds import companion
+from specdec_core.models.heads import READERS, Target, files, kinds, shapes
+from specdec_core.models.heads.contents import Contents
+from specdec_core.models.heads.layers_read import layers_read
 
 PURPOSES: tuple[tuple[str, str], ...] = (
     (r"d2t|t2d", "which of the target's tokens it may guess"),
@@ -48,7 +47,7 @@ LARGEST_DOWNLOAD = 4_000_000_000  # bytes of weights that are fetched from the h
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """Tensors of one purpose.
 
     Attributes:
@@ -82,7 +81,7 @@ class Report:
     name: str
     title: str
     facts: tuple[tuple[str, str], ...]
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
     verdict: str
     loads: bool
 
@@ -150,7 +149,7 @@ def _check_download(source: str) -> None:
 
 
 def _head(
-    where: str, config: Mapping[str, Any], places: dict[str, Path], held: kinds.Kind, target: str | None
+    where: str, config: Mapping[str, Any], places: dict[str, Path], held: kinds.HeadKind, target: str | None
 ) -> Report:
     contents = Contents(files.short(where), config, places, kinds.maker(config))
     entries = shapes.layer_entries(contents)
@@ -213,7 +212,7 @@ def _target(contents: Contents, entries: Mapping[str, Any], target: str | None) 
     return Target(width, vocabulary, width, max(numbers) + 1 if numbers else 0)
 
 
-def _tried(where: str, held: kinds.Kind, fits: Target, target: str | None) -> tuple[str, bool]:
+def _tried(where: str, held: kinds.HeadKind, fits: Target, target: str | None) -> tuple[str, bool]:
     """What reading a head comes to."""
     if held.name in kinds.NOT_RUN:
         return f"It is {held.title}, a kind that is known here and not run.", False
@@ -245,7 +244,7 @@ def _model(where: str, config: Mapping[str, Any]) -> Report:
             if isinstance(config.get(key), int)
         },
     }
-    parts: tuple[Part, ...] = ()
+    parts: tuple[FilePart, ...] = ()
     modules = False
     if listed is not None:
         contents = Contents(files.short(where), config, listed[0])
@@ -286,7 +285,7 @@ def purpose(name: str) -> str:
     return next((words for pattern, words in PURPOSES if re.fullmatch(pattern, name)), UNKNOWN)
 
 
-def _parts(tensors: Iterable[tuple[str, tuple[int, ...], str]]) -> tuple[Part, ...]:
+def _parts(tensors: Iterable[tuple[str, tuple[int, ...], str]]) -> tuple[FilePart, ...]:
     """Tensors of one purpose and dtype together, in the order of `PURPOSES`."""
     found: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for name, shape, dtype in sorted(tensors):
@@ -301,5 +300,5 @@ def _parts(tensors: Iterable[tuple[str, tuple[int, ...], str]]) -> tuple[Part, .
     ):
         names = list(dict.fromkeys(re.sub(r"(?<=[._])\d+(?=\.)", "{n}", name) for name, _ in rows))
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        parts.append(Part(words, shown, len(rows), sum(count for _, count in rows), dtype))
+        parts.append(FilePart(words, shown, len(rows), sum(count for _, count in rows), dtype))
     return tuple(parts)

@@ -30,7 +30,7 @@ drawn and is renormalised (any of the rest once q is exhausted); or the most lik
 sees as deterministic."""
 
 OPEN = -1  # an undecided token
-NEAR = 1e-4  # the most by which a distribution's sum may differ from 1, as in `theory`
+SUM_TOLERANCE = 1e-4  # the most by which a distribution's sum may differ from 1, as in `theory`
 
 
 def rounds(
@@ -89,7 +89,7 @@ def _checked(name: str, given: NextProbs) -> NextProbs:
 
     def probs(context: Context) -> Sequence[float]:
         row = given(context)
-        if not (min(row) >= 0.0 and abs(math.fsum(row) - 1.0) <= NEAR):
+        if not (min(row) >= 0.0 and abs(math.fsum(row) - 1.0) <= SUM_TOLERANCE):
             raise ValueError(
                 f"{name} after {list(context)} is no distribution: it is {[round(x, 6) for x in row]}"
             )

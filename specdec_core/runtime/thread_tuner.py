@@ -12,15 +12,17 @@ from __future__ import annotations
 import threading
 from functools import cache
 
-SLOW = 1.6  # passes this many times as long as the fastest are a crowd's; half the threads rarely take longer
-WEIGHT = 0.25  # of the newest pass in the running mean
-MOST = 3.0  # counts of a single pass, so that one hiccup is not yet a crowd: two in a row are
-KEPT = 8  # passes with half of them that are remembered, and the fewest between trials
-TRIED = 4  # passes with all threads that decide whether the crowd has gone
-SHORTEST, LONGEST = 1.0, 8.0  # seconds of passes until that is tried; twice as long after each failure
+CROWDED_RATIO = (
+    1.6  # passes this many times as long as the fastest are a crowd's; half the threads rarely take longer
+)
+NEWEST_WEIGHT = 0.25  # of the newest pass in the running mean
+MAX_PASS_RATIO = 3.0  # counts of a single pass, so that one hiccup is not yet a crowd: two in a row are
+REMEMBERED_PASSES = 8  # passes with half of them that are remembered, and the fewest between trials
+TRIAL_PASSES = 4  # passes with all threads that decide whether the crowd has gone
+MIN_REST_S, MAX_REST_S = 1.0, 8.0  # seconds of passes until that is tried; twice as long after each failure
 
 
-class Crew:
+class ThreadTuner:
     """Chooses between all threads and half of them, by the durations of a model's passes.
 
     Args:
@@ -36,7 +38,7 @@ class Crew:
         self.count = most
         self._fastest: dict[int, float] = {}  # seconds of a pass over so many tokens, with all threads
         self._mean = 1.0  # of durations against the fastest
-        self._rest = SHORTEST
+        self._rest = MIN_REST_S
         self._left = 0.0  # seconds of passes until all threads are tried again,
         self._due = 0  # and how many passes it takes at least
         self._few: list[float] = []  # durations against the fastest, with half the threads
@@ -55,7 +57,7 @@ class Crew:
         known = self._fastest.get(width)
         if self.count < self.most:
             if known is not None:
-                self._few = [*self._few[1 - KEPT :], seconds / known]
+                self._few = [*self._few[1 - REMEMBERED_PASSES :], seconds / known]
             self._left -= seconds  # not the time between runs: each would begin with a trial
             self._due -= 1
             if self._left <= 0 and self._due <= 0:
@@ -67,31 +69,31 @@ class Crew:
             self._trial = None
             fastest = self._fastest[width] = seconds if known is None else min(seconds, known)
             if known is not None:  # the first pass over so many tokens tells nothing
-                self._mean += WEIGHT * (min(seconds / fastest, MOST) - self._mean)
-            if self._mean > SLOW:
+                self._mean += NEWEST_WEIGHT * (min(seconds / fastest, MAX_PASS_RATIO) - self._mean)
+            if self._mean > CROWDED_RATIO:
                 self._halve()
 
     def _judge(self, trial: list[tuple[int, float]]) -> None:
-        """All threads stay if `TRIED` passes were faster with them; what those took is what later ones are measured by.
+        """All threads stay if `TRIAL_PASSES` passes were faster with them; later ones are measured by what those took.
 
         One pass may take as long as all of them should: then the others are not tried.
         """
         took = sum(seconds / self._fastest[width] for width, seconds in trial)
-        if took >= TRIED * sum(self._few) / len(self._few):
-            self._rest, self._trial = min(2 * self._rest, LONGEST), None
+        if took >= TRIAL_PASSES * sum(self._few) / len(self._few):
+            self._rest, self._trial = min(2 * self._rest, MAX_REST_S), None
             self._halve()
-        elif len(trial) == TRIED:
-            self._rest, self._few, self._trial = SHORTEST, [], None
+        elif len(trial) == TRIAL_PASSES:
+            self._rest, self._few, self._trial = MIN_REST_S, [], None
             self._fastest = {
                 width: min(seconds for other, seconds in trial if other == width) for width, _ in trial
             }
 
     def _halve(self) -> None:
         self.count = max(1, self.most // 2)
-        self._left, self._due = self._rest, KEPT
+        self._left, self._due = self._rest, REMEMBERED_PASSES
 
 
 @cache
-def crew(model: str, dtype: str, most: int, computing: bool) -> Crew:
-    """The crew of all of this process's runs with that target. Unless the CPU is `computing`, it stays at `most`."""
-    return Crew(most, computing)
+def thread_tuner(model: str, dtype: str, most: int, computing: bool) -> ThreadTuner:
+    """The tuner of all of this process's runs with that target. Unless the CPU is `computing`, it stays at `most`."""
+    return ThreadTuner(most, computing)

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from specdec_core.runtime import PREFILL_CHUNK
+from specdec_core.runtime.llama import LlamaForward
+from specdec_core.runtime.reader import Listener
 from specdec_core.tree import TokenTree
-
-from . import PREFILL_CHUNK
-from .llama import LlamaForward
-from .reader import Listener
 
 
 class BatchReader:
