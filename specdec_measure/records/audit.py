@@ -12,14 +12,14 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, get_args
 
 from specdec_core.foundations.errors import many
+from specdec_core.record.schema import UNSEEN, Judging, Nodes, Round, Source, Stats, Verdict
+from specdec_core.record.stats import RoundTally
 from specdec_core.tree import TokenTree
 
 from . import odds
-from .schema import UNSEEN, Judging, Nodes, Round, Source, Stats, Verdict
-from .stats import RoundTally
 
 if TYPE_CHECKING:
-    from .trace import Trace
+    from specdec_core.record.trace import Trace
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
