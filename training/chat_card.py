@@ -17,7 +17,7 @@ import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import available
 from specdec_core.record.repeats import LOOP, RUN
-from specdec_core.sweep.cases import Case
+from specdec_measure.sweep.cases import Case
 from training.card import loop_words, row_of, table
 from training.chat_heads import RANKS
 from training.checkpoints import latest_checkpoint, load_state

@@ -11,13 +11,13 @@ from statistics import median
 from typing import Any
 
 import specdec_core as sd
-from specdec_core import theory
 from specdec_core.record.repeats import LOOP, RUN
 from specdec_core.runtime import width_curve as hardware
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import sweep
-from specdec_core.sweep.totals import LEAST_TOKENS, wilson
+from specdec_measure import theory
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.run import sweep
+from specdec_measure.sweep.totals import MIN_TOKENS, wilson
 from training.reading import load_prompts
 
 TOKENS = 128
@@ -70,7 +70,7 @@ class Prompt:
     @property
     def enters(self) -> bool:
         """Whether its figures count."""
-        return self.repeated < LOOP and self.tokens >= LEAST_TOKENS
+        return self.repeated < LOOP and self.tokens >= MIN_TOKENS
 
 
 def read_prompts(models: sd.Models, folder: Path) -> list[Prompt]:
@@ -144,7 +144,7 @@ def rows_of(
     repeats: int,
     store: Path | None,
     on_prompt: Callable[[str], None],
-) -> list[Measured]:
+) -> list[MeasuredCase]:
     """All cells, plain decoding in every turn."""
     settings = [each.settings for each in lanes]
     plain = settings[0].but(proposer="none", options={})
@@ -176,7 +176,7 @@ def curve_of(models: sd.Models, which: str) -> hardware.WidthCurve:
     return hardware.width_curve(models.drafting(which), prefix=200, budget_s=3.0)
 
 
-def line(rows: list[Measured], names: list[tuple[str, str]], label: str) -> dict[str, Any]:
+def line(rows: list[MeasuredCase], names: list[tuple[str, str]], label: str) -> dict[str, Any]:
     """Medians over prompts of one lane: tokens per pass, speedup against plain decoding in the same turn, pooled α."""
     by_turn = {(row.turn, row.label): row for row in rows}
     passes, speedups, low, high = [], [], math.inf, -math.inf
@@ -203,14 +203,14 @@ def line(rows: list[Measured], names: list[tuple[str, str]], label: str) -> dict
     }
 
 
-def summarise(prompts: list[Prompt], rows: list[Measured], lanes: Sequence[Lane]) -> dict[str, Any]:
+def summarise(prompts: list[Prompt], rows: list[MeasuredCase], lanes: Sequence[Lane]) -> dict[str, Any]:
     """One line per lane for a group of prompts, and which of them is fastest."""
     names = [(prompt.case.family, prompt.case.name) for prompt in prompts]
     found = {each.name: line(rows, names, each.name) for each in lanes}
     return {"lanes": found, "best": max(found, key=lambda name: found[name]["speedup"])}
 
 
-def formula(rows: list[Measured], prompts: list[Prompt], curve: hardware.WidthCurve) -> dict[str, float]:
+def formula(rows: list[MeasuredCase], prompts: list[Prompt], curve: hardware.WidthCurve) -> dict[str, float]:
     """Measured speedup of the draft model over the width-aware formula with this run's own α, T(n) and T_d, by prompt.
 
     The formula leaves out all work around the models, so it is an upper bound of what this α can bring.
@@ -230,7 +230,7 @@ def formula(rows: list[Measured], prompts: list[Prompt], curve: hardware.WidthCu
     return {"median": median(medians), "low": medians[0], "high": medians[-1], "prompts": len(medians)}
 
 
-def losses(rows: list[Measured], prompts: list[Prompt]) -> list[dict[str, Any]]:
+def losses(rows: list[MeasuredCase], prompts: list[Prompt]) -> list[dict[str, Any]]:
     """The prompts on which a lane was slower than plain decoding, each with those lanes."""
     found = []
     for prompt in prompts:

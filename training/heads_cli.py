@@ -10,7 +10,7 @@ from typing import Annotated
 import torch
 import typer
 
-from specdec_core.models.heads.layers_read import MOST
+from specdec_core.models.heads.layers_read import MAX_LAYERS_READ
 
 app = typer.Typer()
 
@@ -131,7 +131,7 @@ def layers_of(text: str, count: int) -> tuple[int, ...]:
         typer.BadParameter: with one sentence, if they are none of its layers.
     """
     numbers = [int(one) if one.strip().isdecimal() else count + 1 for one in text.split(",")]
-    if max(numbers) > count or len(set(numbers)) < len(numbers) or len(numbers) > MOST:
+    if max(numbers) > count or len(set(numbers)) < len(numbers) or len(numbers) > MAX_LAYERS_READ:
         raise typer.BadParameter(
             f"'{text[:40]}' are not layers of this target. Give numbers from 0 to {count}, such as 2,{count}."
         )

@@ -54,9 +54,9 @@ def new_modules(target: Frozen, count: int, rows: Tensor, seed: int) -> MtpModul
     return made
 
 
-def modules_of(made: MtpModules) -> list[mtp.Module]:
+def modules_of(made: MtpModules) -> list[mtp.MtpModule]:
     """The modules, in order."""
-    return cast("list[mtp.Module]", list(made.layers))
+    return cast("list[mtp.MtpModule]", list(made.layers))
 
 
 def pairs(modules: MtpModules, target: Frozen, ids: Tensor) -> list[tuple[Pair, Pair]]:

@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from specdec_core import assets
+from specdec_core.foundations.paths import assets
 
 FOLDER = assets() / "lessons"
 PLAYER = "player"  # in a language's folder: modules text*.js that replace the player's

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 
 from app.lanes import of_trace as lane
-from specdec_core.adapters import forms
-from specdec_core.adapters.unwrapping import utf8
-from specdec_core.errors import TraceError
+from specdec_core.foundations.errors import TraceError
 from specdec_core.record.read import parse_traces
 from specdec_core.record.trace import Trace
+from specdec_measure.adapters import forms
+from specdec_measure.adapters.unwrapping import utf8
 
 from .listing import MOST_SHOWN
 from .store import Library

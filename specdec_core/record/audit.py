@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, get_args
 
-from specdec_core.errors import many
+from specdec_core.foundations.errors import many
 from specdec_core.tree import TokenTree
 
 from . import odds
 from .schema import UNSEEN, Judging, Nodes, Round, Source, Stats, Verdict
-from .stats import Tally
+from .stats import RoundTally
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -176,7 +176,7 @@ def _sums(trace: Trace) -> Iterator[str]:
 
 def _by_depth(trace: Trace) -> Iterator[str]:
     """The rates by depth as `stats` defines them; an empty list says nothing."""
-    tally = Tally()
+    tally = RoundTally()
     for row in trace.rounds:
         seen = slice(row.nodes_read)
         tree = TokenTree(row.nodes.token[seen], row.nodes.parent[seen])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 import specdec_core as sd
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .tiny import PROMPTS, generate, module, pair
 from .trees import Oracle

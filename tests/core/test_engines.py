@@ -13,11 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.adapters import answers, forms, logs
-from specdec_core.adapters.acceptance import Acceptance
-from specdec_core.adapters.llama_cpp import record
-from specdec_core.cli import commands as cli
-from specdec_core.record import foreign
+from specdec_cli import commands as cli
+from specdec_measure.adapters import answers, foreign, forms, logs
+from specdec_measure.adapters.acceptance import Acceptance
+from specdec_measure.adapters.llama_cpp import record
 
 from . import gguf_writing
 

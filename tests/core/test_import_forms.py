@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import specdec_core as sd
-from specdec_core.adapters import forms, logs
-from specdec_core.adapters.acceptance import Acceptance
+from specdec_measure.adapters import forms, logs
+from specdec_measure.adapters.acceptance import Acceptance
 
 FILES = Path(__file__).parent / "engines"
 TENSORRT = {

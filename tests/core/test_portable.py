@@ -24,8 +24,8 @@ from transformers.generation.candidate_generator import (
 
 import specdec_core as sd
 from specdec_core.models.generation import Generation
-from specdec_core.sweep import portable
-from specdec_core.sweep import portable_servers as servers
+from specdec_measure.sweep import portable
+from specdec_measure.sweep import portable_servers as servers
 
 from .tiny import build, tokenizer
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
-from specdec_core.record import foreign, odds
+from specdec_core.record import odds
 from specdec_core.record.read import race_json
 from specdec_core.record.schema import Candidates, Round
-from specdec_core.testing import Letters, scripted
+from specdec_measure.adapters import foreign
+from specdec_measure.testing import Letters, scripted
 
 from .distributions import mixture, wavering
 from .tiny import PROMPTS, build, like, pair

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import specdec_core as sd
-from specdec_core.adapters import forms
+from specdec_measure.adapters import forms
 
 COUNTS = {
     "acceptance_histogram": [1, 2, 2], "num_spec_steps": 5, "num_accepted_draft_tokens": 6, "num_draft_tokens": 10,

@@ -24,7 +24,10 @@ BUILT_FROM = (
     "assets",
     "pyproject.toml",
     "setup.py",
+    "specdec_cli",
     "specdec_core",
+    "specdec_lessons",
+    "specdec_measure",
     "training",
 )
 # Weights hardly shrink: to compress them takes longer than all else.

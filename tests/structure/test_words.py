@@ -22,7 +22,11 @@ def english() -> dict[str, str]:
         *(ROOT / "docs").glob("*.md"),
         *(ROOT / "assets" / "lessons" / "en").rglob("*.*"),
     ]
-    files += [file for house in ("app", "specdec_core") for file in (ROOT / house).rglob("*.*")]
+    files += [
+        file
+        for house in ("app", "specdec_core", "specdec_measure", "specdec_lessons", "specdec_cli")
+        for file in (ROOT / house).rglob("*.*")
+    ]
     texts = [file for file in files if file.suffix in {".py", ".js", ".md", ".toml"}]
     assert len(texts) > 300
     return {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in texts}
@@ -50,7 +54,7 @@ def test_the_acceptance_rate_is_written_in_per_cent() -> None:
     """Catches: α = 0.63 on one page and 63% on another."""
     files = [
         *(ROOT / "app").rglob("*.py"),
-        *(ROOT / "specdec_core").rglob("*.py"),
+        *ROOT.glob("specdec_*/**/*.py"),
         *(ROOT / "assets" / "lessons").rglob("*.md"),
     ]
     written = [(file, value) for file in files for value in ALPHA.findall(file.read_text(encoding="utf-8"))]

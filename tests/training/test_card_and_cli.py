@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from specdec_core import testing
+from specdec_measure import testing
 from training import cli, figures
 from training.card import loop_words, measure, table, trained_before, write_card
 from training.measure import grouped

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.models.heads import Target, eagle, medusa
-from specdec_core.testing import Letters
+from specdec_measure.testing import Letters
 from tests.core.tiny import build, tokenizer
 from tests.training.tiny import tiny_folder
 from training.checkpoints import load_weights, require_checkpoint

@@ -26,7 +26,7 @@ from transformers import LlamaConfig, PreTrainedConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 from specdec_core.models import draft_vocabulary
 
 from . import files, kinds, measured, shapes
@@ -38,13 +38,13 @@ from .target import Target, filled, own_copy
 
 FILE = "model.safetensors"
 COUNT = "num_nextn_predict_layers"
-MOST = 64  # modules that a configuration may ask for
+MAX_MTP_MODULES = 64  # modules that a configuration may ask for
 COUNTS = (COUNT, "num_mtp_layers", "mtp_num_hidden_layers", "mtp_num_layers")
 _FOREIGN = {"kv_a_proj_with_mqa": "latent attention (MLA)", "mlp.experts": "experts", "mlp.gate.": "experts"}
 EMBEDDING, OUTPUT = "embed_tokens.weight", "shared_head.head.weight"  # of the target, or a module's own
 
 
-class Module(Joining, LlamaDecoderLayer):
+class MtpModule(Joining, LlamaDecoderLayer):
     """A module with Llama's layer, perhaps with biases and norms of queries and keys."""
 
     def __init__(
@@ -106,7 +106,7 @@ class MtpModules(Continuing):
         else:
             rotary = LlamaRotaryEmbedding
             modules = [
-                Module(config, names.states_first, tensors, f"layers.{number}.") for number in range(count)
+                MtpModule(config, names.states_first, tensors, f"layers.{number}.") for number in range(count)
             ]
         self.layers = nn.ModuleList(modules)
         if output:
@@ -240,7 +240,7 @@ def _numbered(contents: Contents) -> tuple[Names, int]:
             "calls it) is missing. Fetch or export them again."
         )
     stated = [key for key in COUNTS if contents.config.get(key) is not None]
-    count = shapes.number(name, contents.config, stated[0], most=MOST) if stated else len(numbers)
+    count = shapes.number(name, contents.config, stated[0], most=MAX_MTP_MODULES) if stated else len(numbers)
     if count > len(numbers):
         raise ModelError(
             f"'{name}' holds no complete MTP modules: its config.json announces {count} and there are {len(numbers)} "
