@@ -105,7 +105,7 @@ def controls(run: Run, refused: str | None) -> None:
         current = job(run)
         if current is None or not busy:
             return
-        sweeps().watch(current)
+        current.seen()
         if not current.active:
             quirks.rerun()
         done, total = len(current.rows), current.order.cells
@@ -126,7 +126,7 @@ def controls(run: Run, refused: str | None) -> None:
                 "Stop repeating",
                 icon=":material/stop:",
                 key="stop_repeats",
-                on_click=lambda: sweeps().cancel(found),
+                on_click=found.cancel,
             )
     progress()
     if refusal:

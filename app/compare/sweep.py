@@ -45,11 +45,7 @@ class Sweep(Job):
     measuring: float = 0.0  # seconds spent measuring cells since it was started or resumed
     measured: int = 0  # how many
     elsewhere: bool = False  # another web process measures it; this one shows what it has written
-    written: tuple[int, float] = (
-        0,
-        0.0,
-    )  # its version in the database; when, by this clock
-    watched: int = 0  # how often other processes had shown it then
+    stored: float = 0.0  # when it was last in the database, by `time.monotonic`; 0 if never
 
     @property
     def left_s(self) -> float | None:
@@ -59,5 +55,5 @@ class Sweep(Job):
         return self.measuring / self.measured * (self.order.cells - len(self.rows))
 
     def over(self) -> None:
-        """Another process has ended it, or died."""
+        """It ended in another process."""
         self._over.set()

@@ -222,7 +222,7 @@ def _watch(job: Sweep) -> None:
     @fragment(run_every=1.0 if began_active else None)
     def live() -> None:
         shown = sweeps().get(job.id, visitor.of_session()) or job if job.elsewhere else job
-        sweeps().watch(shown)
+        shown.seen()
         if began_active != shown.active or ADDRESS not in st.query_params:
             quirks.rerun()
         rows = list(shown.rows)
@@ -280,13 +280,14 @@ def _buttons(job: Sweep, mine: bool) -> None:
     if not mine:
         st.caption("Somebody else's sweep: you can watch it; only they can stop it.")
         return
+    if job.elsewhere:
+        return
     if job.active:
         st.button(
             "Cancel",
             icon=":material/stop:",
             key="sweep_cancel",
-            on_click=sweeps().cancel,
-            args=(job,),
+            on_click=job.cancel,
             help="Ends within one round; what was measured is kept, and the sweep can continue later.",
         )
         return

@@ -36,7 +36,7 @@ NAMES = {"wp": "machine", "wb": "batch", "wc": "context", "wt": "target size", "
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class WhatIfChoice:
     """The valid choices in the address."""
 
     profile: str
@@ -138,7 +138,7 @@ def problems(known: Mapping[str, Profile], params: Mapping[str, str]) -> list[st
     return found
 
 
-def costs_of(profile: Profile, choice: Choice) -> Costs:
+def costs_of(profile: Profile, choice: WhatIfChoice) -> Costs:
     """The cost of passes under the choice.
 
     Raises:
@@ -171,7 +171,7 @@ def sentences(
     measured: Sequence[float | None],
     results: Sequence[WhatIf],
     profile: Profile,
-    choice: Choice,
+    choice: WhatIfChoice,
 ) -> list[str]:
     """What changes there for the fastest lane: the cost of its widest pass, its speedup, and why."""
     if not results:

@@ -13,11 +13,11 @@ from app.ui.glossary import define
 from app.ui.state import state
 from app.ui.widgets import pick
 from specdec_core.foundations.errors import SettingsError
-from specdec_core.record.repeats import sentences
 from specdec_core.record.trace import Trace
 from specdec_measure.analysis.whatif import WhatIf
 from specdec_measure.machines.costs import Costs
 from specdec_measure.machines.profiles import Profile
+from specdec_measure.records.repeats import sentences
 from specdec_measure.sweep.measured import MeasuredCase
 
 from . import whatif as core
@@ -95,7 +95,7 @@ def _origin(trace: Trace, repeats: Sequence[MeasuredCase]) -> str:
     return ", ".join([trace.header.machine, trace.header.created[:10], *mean])
 
 
-def _chosen(known: Mapping[str, Profile]) -> core.Choice:
+def _chosen(known: Mapping[str, Profile]) -> core.WhatIfChoice:
     """What the controls say; above them what is wrong with a typed size, or with the address."""
     slot = st.container()
     wrong = core.problems(known, _address())
@@ -164,7 +164,7 @@ def _assumptions(profile: Profile, costs: Costs, computed: Sequence[WhatIf]) -> 
         st.markdown("\n".join(f"- {plain(said)}" for said in [*priced, last]))
 
 
-def _choose(known: Mapping[str, Profile]) -> tuple[core.Choice, list[str]]:
+def _choose(known: Mapping[str, Profile]) -> tuple[core.WhatIfChoice, list[str]]:
     """The controls, each kept in the address; and what to say of sizes that were replaced by their default."""
     unread = []
     machines = core.options(known, {})["wp"]
@@ -197,7 +197,7 @@ def _choose(known: Mapping[str, Profile]) -> tuple[core.Choice, list[str]]:
                 picked[key] = _slide(label, list(offered), key, words)
             else:
                 picked[key] = pick(label, offered, key, words, accept_new_options=key in core.SIZES)
-    choice = core.Choice(
+    choice = core.WhatIfChoice(
         picked["wp"], int(picked["wb"]), int(picked["wc"]), picked.get("wt"), picked.get("wd")
     )
     return choice, unread

@@ -59,7 +59,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class LaneDone:
     """A lane is done. `packed` is its record; see `pack`."""
 
     lane: int
@@ -68,8 +68,8 @@ class Recorded:
     packed: bytes
 
 
-Event = Started | Step | Ended | Recorded
-Cancelled = Callable[[], bool]
+Event = Started | Step | Ended | LaneDone
+IsCancelled = Callable[[], bool]
 Ask = Callable[[str], str]
 OnPlace = Callable[[int], None]
 
@@ -93,7 +93,7 @@ class Family(Protocol):
         prompt: Prompt,
         lanes: Sequence[Settings],
         *,
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         ask: Ask,
         on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
@@ -109,7 +109,7 @@ class Family(Protocol):
         repeats: int,
         labels: Sequence[str],
         known: Sequence[MeasuredCase],
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         on_progress: Callable[[SweepProgress], None],
     ) -> Iterator[MeasuredCase]:
         """As `specdec_measure.sweep`; computes only while a row is waited for."""
@@ -135,7 +135,7 @@ class Family(Protocol):
         """How long a pass takes, by its width."""
         ...
 
-    def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
+    def distil(self, kind: str, budget_s: float, *, cancelled: IsCancelled) -> Generator[Report, None, None]:
         """Train a draft on what the target writes of this kind; computes only while a report is waited for."""
         ...
 
@@ -157,7 +157,7 @@ class Decoders(Protocol):
         ...
 
     def fetch(
-        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Cancelled
+        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: IsCancelled
     ) -> None:
         """Download what a name needs, of at most so many bytes, reporting the bytes so far and in all."""
         ...

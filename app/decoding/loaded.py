@@ -20,7 +20,7 @@ from specdec_measure.sweep.lanes import about
 from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.run import SweepProgress, sweep
 
-from .api import Ask, Cancelled, Card, Event, OnPlace, Recorded, pack, unplaced
+from .api import Ask, Card, Event, IsCancelled, LaneDone, OnPlace, pack, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Loaded:
         prompt: Prompt,
         lanes: Sequence[Settings],
         *,
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         ask: Ask,
         on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
@@ -75,7 +75,7 @@ class Loaded:
 
         for event in race(self.models, prompt, lanes, cancelled=cancelled, ask=ask):
             if isinstance(event, Finished):
-                yield Recorded(event.lane, event.end, event.stats, pack(event.trace.to_json().encode()))
+                yield LaneDone(event.lane, event.end, event.stats, pack(event.trace.to_json().encode()))
             else:
                 yield event
 
@@ -87,7 +87,7 @@ class Loaded:
         repeats: int,
         labels: Sequence[str],
         known: Sequence[MeasuredCase],
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         on_progress: Callable[[SweepProgress], None],
     ) -> Iterator[MeasuredCase]:
         return sweep(
@@ -116,7 +116,7 @@ class Loaded:
 
         return width_curve(self.models, repeats=repeats, budget_s=budget_s)
 
-    def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
+    def distil(self, kind: str, budget_s: float, *, cancelled: IsCancelled) -> Generator[Report, None, None]:
         from specdec_lessons.distilling import LiveTraining
 
         return LiveTraining(self.models, kind, budget_s, cancelled).run()

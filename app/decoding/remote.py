@@ -19,7 +19,7 @@ from specdec_measure.sweep.cases import Case
 from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.run import SweepProgress
 
-from .api import Ask, Cancelled, Card, DecoderLost, Event, OnPlace, unplaced
+from .api import Ask, Card, DecoderLost, Event, IsCancelled, OnPlace, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from specdec_measure.analysis.surprise import Surprise
 
 POLL_S = 0.02  # how often a waiting caller looks whether it was cancelled
-LOST = "The decoder stopped unexpectedly and is starting again. What is stored is safe; press Run again in a moment."
+DECODER_DIED = (
+    "The decoder stopped unexpectedly and is starting again. "
+    "What is stored is safe; press Run again in a moment."
+)
 KNOWN = 100  # answers that a family remembers
 FAILED = "the decoder failed; its log has the details"
 
@@ -135,7 +138,7 @@ class Remote:
         prompt: Prompt,
         lanes: Sequence[Settings],
         *,
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         ask: Ask,
         on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
@@ -150,7 +153,7 @@ class Remote:
         repeats: int,
         labels: Sequence[str],
         known: Sequence[MeasuredCase],
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         on_progress: Callable[[SweepProgress], None],
     ) -> Iterator[MeasuredCase]:
         given = (cases, lanes), {"repeats": repeats, "labels": labels, "known": known}
@@ -174,7 +177,7 @@ class Remote:
     def width_curve(self, repeats: int, budget_s: float) -> WidthCurve:
         return cast("WidthCurve", self.decoder.call("width_curve", self.choice, repeats, budget_s))
 
-    def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
+    def distil(self, kind: str, budget_s: float, *, cancelled: IsCancelled) -> Generator[Report, None, None]:
         hooks = {"cancelled": cancelled}
         return self.decoder.stream("distil", self.choice, ((kind, budget_s), {}), hooks, paced=True)
 
@@ -202,5 +205,5 @@ def _result(kind: str, value: Any) -> Any:
         name, text = value
         raise getattr(errors, name, errors.SpecdecError)(text)
     if kind == "lost":
-        raise DecoderLost(value or LOST)
+        raise DecoderLost(value or DECODER_DIED)
     raise MemoryError(FAILED) if value else RuntimeError(FAILED)

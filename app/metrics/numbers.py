@@ -22,7 +22,7 @@ TOKEN_BY_TOKEN = ("speculative-sampling", "token-matching", "exact-match")
 
 
 @dataclass(frozen=True, slots=True)
-class Modelled:
+class ModelledSpeedup:
     """Leviathan's Theorem 3.8 with this run's α and c."""
 
     speedup: float
@@ -71,7 +71,7 @@ def unmodelled(lane: Settings) -> str | None:
     return "drafting overlaps the target pass" if lane.overlap else None
 
 
-def modelled_speedup(plain: Stats, other: Stats, gamma: int) -> Modelled | None:
+def modelled_speedup(plain: Stats, other: Stats, gamma: int) -> ModelledSpeedup | None:
     """The formula's prediction; None if α is undefined or nothing was timed.
 
     c is the time of one draft pass over that of one plain target pass. A proposer that runs no model, or guesses
@@ -83,7 +83,7 @@ def modelled_speedup(plain: Stats, other: Stats, gamma: int) -> Modelled | None:
     if other.acceptance_rate is None or not drafted or not plain.target_passes or plain.verify_s <= 0:
         return None
     cost = (other.draft_s / drafted) / (plain.verify_s / plain.target_passes)
-    return Modelled(
+    return ModelledSpeedup(
         speedup=theory.speedup(other.acceptance_rate, gamma, cost),
         alpha=other.acceptance_rate,
         gamma=gamma,

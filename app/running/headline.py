@@ -9,9 +9,9 @@ from app.metrics import numbers
 from app.text import count, plain
 from app.ui.glossary import define
 from specdec_core.proposers import PROPOSERS
-from specdec_core.record.repeats import percent
 from specdec_core.rules import lossy as lossy_rule
 from specdec_measure.analysis.diagnosis import Diagnosis, why
+from specdec_measure.records.repeats import percent
 from specdec_measure.sweep.totals import MIN_TOKENS, beyond
 
 from .why import Why, held_up_words
@@ -161,7 +161,7 @@ def show(run: Run) -> None:
         st.markdown(f":material/repeat: {plain(loops.sentence)}", help=define("Repeated text"))
 
 
-def _formula_and_round(modelled: numbers.Modelled, found: Diagnosis | None) -> str:
+def _formula_and_round(modelled: numbers.ModelledSpeedup, found: Diagnosis | None) -> str:
     """What the formula expects of a round, beside what was measured."""
     expected = EXPECTED.format(
         alpha=modelled.alpha,

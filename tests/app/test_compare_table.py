@@ -10,11 +10,11 @@ from statistics import fmean, geometric_mean, stdev
 
 import pytest
 
-from app.compare.partings import none_alone
+from app.compare.divergences import none_alone
+from app.compare.export_tab import checked
 from app.compare.repeats import noise
 from app.compare.table import STYLE, frame, table
 from app.compare.table import html as as_html
-from app.compare.take_along import checked
 from app.compare.timing import speedups, verdict
 from app.metrics.differences import Differences
 from app.metrics.numbers import measured_speedup

@@ -416,8 +416,8 @@ def give(at: AppTest, when: str, option: str) -> str:
     return question
 
 
-def kept(at: AppTest) -> progress.Kept:
-    found: progress.Kept = at.session_state[progress.STORE]
+def kept(at: AppTest) -> progress.CourseProgress:
+    found: progress.CourseProgress = at.session_state[progress.STORE]
     return found
 
 

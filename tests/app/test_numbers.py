@@ -12,7 +12,7 @@ import pytest
 from app import charts
 from app.charts import timeline
 from app.metrics import numbers
-from app.running.results import csv_of
+from app.running.downloads import csv_of
 from specdec_core.record.schema import Stats
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings

@@ -167,7 +167,9 @@ def test_every_offer_of_the_controls_is_sound(race_traces: list[Trace]) -> None:
             offered = whatif.options(known(), {"wp": name, "wt": target})
             for draft in offered.get("wd", {"": ""}):
                 for batch, context in zip(offered["wb"], [*offered["wc"]] * len(offered["wb"]), strict=False):
-                    choice = whatif.Choice(name, int(batch), int(context), target or None, draft or None)
+                    choice = whatif.WhatIfChoice(
+                        name, int(batch), int(context), target or None, draft or None
+                    )
                     try:
                         costs = whatif.costs_of(profile, choice)
                     except SettingsError:  # the one reason there may be
@@ -176,7 +178,7 @@ def test_every_offer_of_the_controls_is_sound(race_traces: list[Trace]) -> None:
                         assert costs.ratio(1) == 1.0
 
 
-def too_large(profile: Modelled, choice: whatif.Choice) -> bool:
+def too_large(profile: Modelled, choice: whatif.WhatIfChoice) -> bool:
     """Whether weights and KV memory of both models exceed the machine's memory, in 16 bits."""
     numbers = 0
     for name in (choice.target, choice.draft):
@@ -302,7 +304,7 @@ def test_the_sentence_about_the_knee_is_the_roofline_s(race_traces: list[Trace])
     profile: Any = known()[CARD]
     assert isinstance(profile, Modelled)
     for batch in (1, 32, 256):
-        choice = whatif.Choice(CARD, batch, 512, "8B", "1B")
+        choice = whatif.WhatIfChoice(CARD, batch, 512, "8B", "1B")
         result = replay(race_traces[1], profile, batch=batch, context=512, target="8B", draft="1B")
         said = whatif.sentences(["B"], [1.2], [result], profile, choice)
         widest = max(result.widths)
@@ -325,7 +327,7 @@ def test_only_pass_times_are_called_recorded(race_traces: list[Trace]) -> None:
 def test_the_sentence_names_the_fastest_lane(race_traces: list[Trace]) -> None:
     """Catches: the words of the lane that sends the widest pass, whatever its speed; a bound that is called fastest."""
     profile = known()[CARD]
-    choice = whatif.Choice(CARD, 1, 512, "8B", "1B")
+    choice = whatif.WhatIfChoice(CARD, 1, 512, "8B", "1B")
     one = replay(race_traces[1], profile, target="8B", draft="1B")
     faster, slow = replace(one, plain_s=3 * one.seconds), replace(one, plain_s=0.8 * one.seconds)
     bound = replace(one, plain_s=4 * one.seconds, off_the_clock=True)

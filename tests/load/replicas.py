@@ -22,7 +22,7 @@ from typing import Any
 
 from app.decoding.api import Decoders, Family
 from app.decoding.cluster import Cluster
-from app.decoding.line import Line
+from app.decoding.device_queue import DeviceQueue
 from app.decoding.local import Local
 from app.decoding.models import Choice
 from app.decoding.serve import Serve
@@ -50,7 +50,7 @@ def round_trips(family: Family, guesses: int) -> list[float]:
 
 def throughput(decoders: Decoders, family: Family, runs: int, tokens: int) -> float:
     """Runs a second, all started at once and let through by a line, as a server does."""
-    line = Line(decoders.places)
+    line = DeviceQueue(decoders.places)
 
     def one(seed: int) -> None:
         with line.turn(lambda: False, lambda place: None):

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from app.decoding import child, loaded, local
-from app.decoding.api import Ask, Cancelled, Card, Event, OnPlace, unplaced
+from app.decoding.api import Ask, Card, Event, IsCancelled, OnPlace, unplaced
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice
 from specdec_core.engine.events import Ended, Step
@@ -34,7 +34,7 @@ class Computing(Loaded):
         prompt: Prompt,
         lanes: Sequence[Settings],
         *,
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         ask: Ask,
         on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
@@ -56,7 +56,7 @@ class Waiting:
         prompt: Prompt,
         lanes: Sequence[Settings],
         *,
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         ask: Ask,
         on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import available
-from specdec_core.record.repeats import LOOP, RUN
+from specdec_measure.records.repeats import LOOP, RUN
 from specdec_measure.sweep.cases import Case
 from training.chat.heads import RANKS
 from training.checkpoints import latest_checkpoint, load_state

@@ -189,7 +189,7 @@ def row_of(words: str, bound: float, value: float | None, most: bool = False) ->
 
 def loop_words(figures: dict[str, Any]) -> str:
     """Which continuations are not loops, by the definition used when the figures were measured."""
-    if "loop" not in figures:  # measured before there was `specdec_core.record.repeats`
+    if "loop" not in figures:  # measured before there was `specdec_measure.records.repeats`
         return "repeats less than 20% of its 8-grams"
     run, share = figures["loop"]["run"], figures["loop"]["share"]
     said = "and more often than the prompt"

@@ -11,9 +11,9 @@ from statistics import median
 from typing import Any
 
 import specdec_core as sd
-from specdec_core.record.repeats import LOOP, RUN
 from specdec_core.runtime import width_curve as hardware
 from specdec_measure import theory
+from specdec_measure.records.repeats import LOOP, RUN
 from specdec_measure.sweep.cases import Case
 from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.run import sweep

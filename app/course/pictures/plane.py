@@ -321,7 +321,7 @@ def _expanded(name: str) -> list[str]:
     return [f"exit {layer}" for layer in proposers.exit_layers()] if name == "exits" else [name]
 
 
-def _line(name: str, group: str) -> measured.Line:
+def _line(name: str, group: str) -> measured.LaneFigures:
     if found := _EXIT.fullmatch(name):
         return proposers.exit_line(int(found[1]))
     return proposers.line(name, group)

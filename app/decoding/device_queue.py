@@ -13,12 +13,12 @@ from statistics import mean
 from app.monitoring import figures
 
 
-class Left(Exception):
+class Cancelled(Exception):
     """A job in the queue has given up."""
 
 
 @dataclass(eq=False, slots=True)
-class Ticket:
+class QueueEntry:
     """One place in the queue; `owner` is None for a job that nobody owns."""
 
     owner: str | None = None
@@ -26,7 +26,7 @@ class Ticket:
     since: float = 0.0  # when it got the device
 
 
-class Line:
+class DeviceQueue:
     """First come, first served, one turn per owner: a second ticket waits behind everybody's first.
 
     The first `places` tickets hold a device each.
@@ -34,23 +34,23 @@ class Line:
 
     def __init__(self, places: int = 1) -> None:
         self._places = places
-        self._tickets: list[Ticket] = []
+        self._tickets: list[QueueEntry] = []
         self._moved = threading.Condition()
         self._took: deque[float] = deque(maxlen=20)  # seconds of the last turns
 
     @contextmanager
     def turn(
         self, left: Callable[[], bool], on_place: Callable[[int], None], owner: str | None = None
-    ) -> Iterator[Ticket]:
+    ) -> Iterator[QueueEntry]:
         """Hold a device; the value is the ticket. While none is free, `on_place` receives how many have to finish
         first; `left` says whether to give up."""
-        ticket, place, drawn = Ticket(owner), 0, time.monotonic()
+        ticket, place, drawn = QueueEntry(owner), 0, time.monotonic()
         try:
             with self._moved:
                 self._draw(ticket)
                 while (ahead := self._tickets.index(ticket) - self._places + 1) > 0:
                     if left():
-                        raise Left
+                        raise Cancelled
                     if ahead != place:
                         place = ahead
                         on_place(place)
@@ -74,7 +74,7 @@ class Line:
             return running + usual * (place - 1) / self._places
 
     @contextmanager
-    def away(self, ticket: Ticket, left: Callable[[], bool]) -> Iterator[None]:
+    def away(self, ticket: QueueEntry, left: Callable[[], bool]) -> Iterator[None]:
         """Let the next one have the device meanwhile, then wait right after the holders, until `left` says to give up.
 
         After giving up it returns without the device, and the caller must not compute.
@@ -90,7 +90,7 @@ class Line:
                     self._moved.wait(timeout=0.1)
                 ticket.since = time.monotonic()
 
-    def _leave(self, ticket: Ticket) -> None:
+    def _leave(self, ticket: QueueEntry) -> None:
         self._tickets.remove(ticket)
         if ticket.since:
             self._took.append(time.monotonic() - ticket.since)
@@ -98,7 +98,7 @@ class Line:
             ticket.since = 0.0
         self._moved.notify_all()
 
-    def _draw(self, ticket: Ticket) -> None:
+    def _draw(self, ticket: QueueEntry) -> None:
         """Stand behind everybody who has at most as many tickets ahead of them; never before a holder."""
         if ticket.owner is not None:
             ticket.earlier = sum(other.owner == ticket.owner for other in self._tickets)

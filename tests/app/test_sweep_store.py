@@ -1,4 +1,4 @@
-"""Sweeps in the database: seen from other processes, stopped from there, and gone on with after their process died."""
+"""Sweeps in the database: seen from other processes, and gone on with after their process died."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ import pytest
 from sqlalchemy import select, update
 
 from app.compare.sweep import Sweep
+from app.compare.sweep_store import PROCESS_DIED, SweepTable
 from app.compare.sweeps import Sweeps
-from app.compare.sweeps_kept import LOST, Kept
-from app.decoding.jobs import Busy
-from app.decoding.line import Line
+from app.decoding.device_queue import DeviceQueue
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice
 from app.records.database import Database
@@ -44,8 +43,8 @@ def all_written() -> None:
 
 def process(database: Database, models: object = None) -> Sweeps:
     """The sweeps as one web process has them."""
-    found, line = Loaded(models or scripted_models()), Line()
-    return Sweeps(lambda choice, gone: found, lambda device: line, kept=Kept(database, write_s=0.0))
+    found, line = Loaded(models or scripted_models()), DeviceQueue()
+    return Sweeps(lambda choice, gone: found, lambda device: line, store=SweepTable(database, write_s=0.0))
 
 
 def another_s(database: Database, job: Sweep) -> None:
@@ -63,7 +62,7 @@ def test_a_sweep_is_there_after_a_restart_and_in_other_processes(database: Datab
     """Catches: an hour of measuring that is gone with the process, or somebody else who may stop it."""
     job = process(database).start(order(choice=Choice("somebody/model")), ANNA)
     assert job.wait(WAIT)
-    until(lambda: job.written[0] > 0 and process(database).get(job.id, ANNA) is not None)
+    until(lambda: job.stored > 0 and process(database).get(job.id, ANNA) is not None)
     until(lambda: getattr(process(database).get(job.id, ANNA), "state", "") == "done")
     other = process(database)
     found, seen = other.get(job.id, ANNA), other.get(job.id, BEN)
@@ -90,7 +89,8 @@ def test_an_owner_keeps_their_sweep_after_somebody_else_looked_at_it(database: D
             assert mine is job, "what this process measured is not read again"
 
 
-def test_a_sweep_is_watched_and_stopped_from_another_process(database: Database) -> None:
+def test_another_process_shows_a_sweep_under_way(database: Database) -> None:
+    """Catches: a sweep that another process calls over, or does not know, while it is measured."""
     gate = Gate()
     here, there = process(database, gate.models), process(database)
     job = here.start(order(repeats=4), ANNA)
@@ -98,14 +98,9 @@ def test_a_sweep_is_watched_and_stopped_from_another_process(database: Database)
     until(lambda: len(job.rows) == 5 and getattr(there.get(job.id, ANNA), "rows", None) == job.rows)
     seen = there.get(job.id, ANNA)
     assert seen is not None and seen.active and seen.elsewhere and seen.order == job.order
-    looked = job._looked
-    there.watch(seen)
-    there.cancel(seen)
     gate.open()
     assert job.wait(WAIT)
-    assert job.state == "stopped" and 5 <= len(job.rows) < job.order.cells
-    assert job._looked > looked, "a page of another process counts as somebody who watches"
-    until(lambda: getattr(there.get(job.id, ANNA), "state", "") == "stopped")
+    until(lambda: getattr(there.get(job.id, ANNA), "state", "") == "done")
 
 
 def test_what_a_dead_process_had_measured_is_gone_on_with(database: Database) -> None:
@@ -115,48 +110,48 @@ def test_what_a_dead_process_had_measured_is_gone_on_with(database: Database) ->
     gate.shut = lambda: len(job.rows) == 5  # two turns are done, the third is half done
     until(lambda: len(getattr(process(database).get(job.id, ANNA), "rows", ())) == 5)
     another_s(database, job)
-    first, second = process(database), process(database)
-    found, late = first.get(job.id, ANNA), second.get(job.id, ANNA)
-    assert found is not None and late is not None
-    assert (found.state, found.error, len(found.rows), found.active) == ("stopped", LOST, 5, False)
+    first = process(database)
+    found = first.get(job.id, ANNA)
+    assert found is not None
+    assert (found.state, found.error, len(found.rows), found.active) == ("stopped", PROCESS_DIED, 5, False)
     first.resume(found)
-    second.resume(late)
-    assert not late.active, "two processes do not both go on with it"
     assert found.wait(WAIT) and found.state == "done" and len(found.rows) == found.order.cells
     assert [row.seconds for row in found.rows[:4]] == [row.seconds for row in job.rows[:4]]
+    until(lambda: getattr(process(database).get(job.id, ANNA), "state", "") == "done")
+    again = process(database).get(job.id, ANNA)
+    assert again is not None and (again.state, again.rows) == ("done", found.rows)
+    job.cancel()
     gate.open()
     assert job.wait(WAIT)
-    assert job.stopped, "and the one that was taken for dead gives way"
 
 
-def test_a_sweep_that_cannot_be_resumed_just_now_stays_stopped(database: Database) -> None:
-    """Catches: one that every page then calls running, and that nobody measures."""
-    stopped = Sweep(owner=ANNA, order=order(), state="stopped")
-    Kept(database).write(stopped)
-    full = Sweeps(
-        lambda choice, gone: Loaded(scripted_models()), lambda device: Line(), active=0, kept=Kept(database)
-    )
-    found = full.get(stopped.id, ANNA)
-    assert found is not None
-    with pytest.raises(Busy):
-        full.resume(found)
-    seen = process(database).get(stopped.id, ANNA)
-    assert seen is not None and (seen.state, seen.active) == ("stopped", False)
+def test_a_sweep_that_was_deleted_elsewhere_ends_and_does_not_come_back(database: Database) -> None:
+    """Catches: a deleted sweep that its process writes again."""
+    gate = Gate()
+    here, there = process(database, gate.models), process(database)
+    job = here.start(order(repeats=4), ANNA)
+    gate.shut = lambda: len(job.rows) == 5
+    until(lambda: there.get(job.id, ANNA) is not None and len(job.rows) == 5)
+    there.delete(Sweep(id=job.id, owner=ANNA, order=job.order))
+    gate.open()
+    assert job.wait(WAIT) and job.state == "stopped"
+    all_written()
+    assert there.get(job.id, ANNA) is None and here.get(job.id, ANNA) is None
 
 
 def test_only_so_many_are_kept_for_an_owner_and_in_all(database: Database) -> None:
-    def left(kept: Kept, jobs: list[Sweep]) -> list[bool]:
+    def left(kept: SweepTable, jobs: list[Sweep]) -> list[bool]:
         return [kept.find(job.id, ANNA) is not None for job in jobs]
 
     def ended(owner: str) -> Sweep:
         return Sweep(owner=owner, order=order(), state="done")
 
-    kept = Kept(database, owners=2)
+    kept = SweepTable(database, per_owner=2)
     jobs = [ended(ANNA), ended(ANNA), ended(BEN), ended(ANNA)]
     for job in jobs:
         kept.write(job)
     assert left(kept, jobs) == [False, True, True, True]
-    small = Kept(database, all_bytes=0)
+    small = SweepTable(database, total_bytes=0)
     last = ended(BEN)
     small.write(last)
     assert left(kept, [*jobs, last]) == [False, False, False, False, True]

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .trace import Trace
+    from specdec_core.record.trace import Trace
 
 RUN = 16  # tokens: about a sentence; phrases that lists and code share are shorter
 LOOP = 0.2  # a text with this share of repeated tokens is a loop

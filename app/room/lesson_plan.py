@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from app.course import reading, teaching
 from app.course.words import Words
 
-MOST = 40
+LESSONS_AT_MOST = 40
 
 
 def titles(language: str) -> dict[str, str]:
@@ -38,7 +38,9 @@ def presets(language: str) -> dict[str, list[str]]:
 def chosen(language: str, wanted: Sequence[object]) -> list[str]:
     """The lessons of a request that the course has, each once."""
     there = titles(language)
-    return list(dict.fromkeys(key for key in wanted if isinstance(key, str) and key in there))[:MOST]
+    return list(dict.fromkeys(key for key in wanted if isinstance(key, str) and key in there))[
+        :LESSONS_AT_MOST
+    ]
 
 
 def refusals(language: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from app.lanes.lane import LETTERS
 from app.metrics.differences import NO_GUESS, Differences, Spot, differences
 from app.player import CURSOR
 from app.text import count, plain
-from app.ui import address, reveal
+from app.ui import address, frame
 from app.ui.state import state
 from specdec_core.record.trace import Trace
 
@@ -102,4 +102,4 @@ def _open(run: str, lead: int, index: int, node: int | None) -> None:
     if node is not None:
         address.put("node", str(node))
     state.jump = (run, state.jump[1] + 1)
-    reveal.ask("player")
+    frame.reveal("player")

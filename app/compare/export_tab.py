@@ -10,12 +10,10 @@ import streamlit as st
 from app import services
 from app.decoding.api import Family
 from app.decoding.run import Run
-from app.export import button
-from app.running.results import page
-from app.text import count, plain
+from app.running import downloads
+from app.text import count
 from specdec_core.models.chat import Chat
 from specdec_core.models.generation import OFF
-from specdec_core.record.read import race_json
 from specdec_core.record.schema import Header
 from specdec_core.record.trace import Trace
 from specdec_core.rules import rule_class
@@ -59,17 +57,8 @@ def show(
         )
         if again:
             _download("Repeats (CSV)", "repeats.csv", "text/csv", run, lambda: to_csv(again))
-    st.markdown("**The race, and each lane's trace**")
-    with st.container(horizontal=True):
-        button.draw("Player (HTML)", lambda: page(run), f"specdec-{run.id}", "page")
-        button.race("Race (JSON)", lambda: race_json(traces), f"specdec-{run.id}", "race")
-        for number, label in zip(numbers, labels, strict=True):
-            st.link_button(
-                plain(label),
-                run.trace_path(number, download=True),
-                icon=":material/data_object:",
-                help="The complete record of this lane. It replays without a model.",
-            )
+    st.markdown("**The race, and each lane's record**")
+    downloads.of_run(run)
     if turns := len(speeds(again, 0)):
         st.caption(f"All of the first run; the table above has the mean of {count(turns, 'repeat')}.")
     st.markdown("**A lane's settings in other programs**")

@@ -11,15 +11,14 @@ from app.player import CURSOR
 
 from . import running, states
 from .asked import asked
-from .orders import titles
-from .states import MOST_MOVES, MOVED_ON, STEERED, Now, Refused, Room, is_cursor
+from .lesson_plan import titles
+from .states import MOST_MOVES, MOVED_ON, STEERED, Now, Room, RoomRefused, is_cursor
 from .store import Rooms
-from .together import NOTHING, Said, Together
+from .together import NOTHING, ClassRun, RunProgress
 from .views import current
 
 MOST_CARDS = 999
 MOST_KEY = 200  # characters of a control's id
-MOST_WAY, MOST_NAME = 60, 12  # steps to what the host points at, and characters of one
 READ = "This request cannot be read."
 Body = dict[str, Any]
 
@@ -58,7 +57,7 @@ def _run(rooms: Rooms, room: Room, body: Body) -> None:
     """Start a run that the class follows; the one before is deleted."""
     before = room.now.run
     if body.get("step") != room.now.step or "run" not in states.possible(room.now):
-        raise Refused(MOVED_ON)
+        raise RoomRefused(MOVED_ON)
     number = (before.number if before else 0) + 1
     started = running.begin(room.code, str(body.get("prompt", "")), number, str(body.get("model", "")))
     try:
@@ -75,29 +74,29 @@ def delete(rooms: Rooms, code: str) -> None:
 
 
 def changed(
-    room: Room, at: float, body: Body, started: Together | None = None, heard: Said = NOTHING
+    room: Room, at: float, body: Body, started: ClassRun | None = None, heard: RunProgress = NOTHING
 ) -> Room:
-    """The room after one of `states.possible`, or after `longer`, `insert`, `point` or `control`.
+    """The room after one of `states.possible`, or after `longer`, `insert` or `control`.
 
     `started` is the run that the class follows from now on, `heard` what the one that it follows has said.
     """
     move, now = body.get("move"), room.now
     # A button counts for what the host saw: a second press, or one on another device meanwhile, does nothing.
     if body.get("step") != now.step:
-        raise Refused(MOVED_ON)
+        raise RoomRefused(MOVED_ON)
     if move in states.possible(now):
         lesson, picture = str(body.get("lesson", now.lesson)), str(body.get("picture", "watch"))
         if move == "open" and lesson not in room.order:
-            raise Refused("This lesson is not one of this room's.")
+            raise RoomRefused("This lesson is not one of this room's.")
         if move in ("open", "check", "follow") and asked(room.language, lesson, "predict") is None:
-            raise Refused("This lesson has a mistake in its file; choose another.")
+            raise RoomRefused("This lesson has a mistake in its file; choose another.")
         if picture not in ("watch", "change"):
-            raise Refused(READ)
+            raise RoomRefused(READ)
         run = states.steered(now, str(move), heard, at) if move in STEERED else started
         return replace(room, now=states.step(now, str(move), at, lesson, picture, run))
     if isinstance(move, str) and move in _BESIDES:
         return _BESIDES[move](room, now, at, body)
-    raise Refused(MOVED_ON)
+    raise RoomRefused(MOVED_ON)
 
 
 def moves(given: Any) -> tuple[tuple[str, Any], ...]:
@@ -137,7 +136,7 @@ def _single(value: Any) -> str | float | None:
 
 def _longer(room: Room, now: Now, at: float, body: Body) -> Room:
     if now.state == "run" and now.votes_on(at) is None:  # the verdict is on the pages
-        raise Refused(MOVED_ON)
+        raise RoomRefused(MOVED_ON)
     return replace(room, now=states.longer(now, at))
 
 
@@ -145,43 +144,22 @@ def _insert(room: Room, now: Now, at: float, body: Body) -> Room:
     """A lesson comes next, wherever it was."""
     lesson = str(body.get("lesson"))
     if lesson not in titles(room.language):
-        raise Refused("The course has no such lesson.")
+        raise RoomRefused("The course has no such lesson.")
     rest = [key for key in room.order if key != lesson]
     where = rest.index(now.lesson) + 1 if now.lesson in rest else 0
     return replace(room, order=(*rest[:where], lesson, *rest[where:]))
 
 
-def _point(room: Room, now: Now, at: float, body: Body) -> Room:
-    where = body.get("where")
-    if where is not None and not _is_place(where):
-        raise Refused(READ)
-    return replace(room, now=states.pointed(now, where))
-
-
-def _is_place(where: Any) -> bool:
-    """Three numbers, and perhaps a way: numbers of children, and short names."""
-    if not isinstance(where, list) or not 3 <= len(where) <= 4:
-        return False
-    way = where[3] if len(where) == 4 else []
-    return (
-        all(isinstance(_single(part), int | float) for part in where[:3])
-        and isinstance(way, list)
-        and len(way) <= MOST_WAY
-        and all(type(each) is int or (isinstance(each, str) and len(each) <= MOST_NAME) for each in way)
-    )
-
-
 def _control(room: Room, now: Now, at: float, body: Body) -> Room:
     found = moves([[body.get("control"), body.get("value")]])
     if now.state != "follow" or not found:
-        raise Refused(READ)
+        raise RoomRefused(READ)
     return replace(room, now=states.moved(now, *found[0]))
 
 
 _BESIDES: dict[Any, Callable[[Room, Now, float, Body], Room]] = {
     "longer": _longer,
     "insert": _insert,
-    "point": _point,
     "control": _control,
 }
 
@@ -191,12 +169,12 @@ def _cards(room: Room | None, body: Body) -> list[tuple[Any, bool, int]]:
     question = current(room, room.language) if room is not None else None
     counts = body.get("counts")
     if room is None or room.now.step != body.get("step"):
-        raise Refused(MOVED_ON)
+        raise RoomRefused(MOVED_ON)
     if question is None or question.kind != "choice" or room.now.state not in ("open", "check", "locked"):
-        raise Refused("Cards can be counted while a question with one answer is open.")
+        raise RoomRefused("Cards can be counted while a question with one answer is open.")
     if not isinstance(counts, dict) or not all(
         key in question.items and type(number) is int and 0 <= number <= MOST_CARDS
         for key, number in counts.items()
     ):
-        raise Refused(READ)
+        raise RoomRefused(READ)
     return [(key, question.is_right(key), number) for key, number in counts.items()]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from .schema import UNTOLD, Candidates, Header, Round
+from specdec_core.record.schema import UNTOLD, Candidates, Header, Round
 
 TOLERANCE = 1e-3  # ours agree to six digits; what other engines write is rounded
 MIN_DIVISOR = 0.01  # a formula that divides by less than this would only show the rounding of what it divides
