@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import specdec_core as sd
-from specdec_core.record.repeats import LOOP
+from specdec_measure.records.repeats import LOOP
 from specdec_measure.sweep.cases import ORDER, from_jsonl, shipped
 
 TREES: dict[str, dict[str, float]] = {

@@ -33,7 +33,10 @@ DEAD_S = (
 )
 SWEEPS_PER_OWNER = 16
 TOTAL_BYTES = 50_000_000  # of all owners' sweeps, packed
-PROCESS_DIED = "The server process that measured this sweep ended. What it had measured is kept: Resume goes on from there."
+PROCESS_DIED = (
+    "The server process that measured this sweep ended. What it had measured is kept: "
+    "Resume goes on from there."
+)
 
 
 class SweepTable:

@@ -13,11 +13,11 @@ from app.ui.glossary import define
 from app.ui.state import state
 from app.ui.widgets import pick
 from specdec_core.foundations.errors import SettingsError
-from specdec_core.record.repeats import sentences
 from specdec_core.record.trace import Trace
 from specdec_measure.analysis.whatif import WhatIf
 from specdec_measure.machines.costs import Costs
 from specdec_measure.machines.profiles import Profile
+from specdec_measure.records.repeats import sentences
 from specdec_measure.sweep.measured import MeasuredCase
 
 from . import whatif as core

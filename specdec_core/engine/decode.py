@@ -31,6 +31,7 @@ from specdec_core.tree import TokenTree
 
 from .events import Ended, Event, Finished, Started, Step
 from .plan import Ask, Plan
+from .proposal_check import check_observed, check_proposal
 from .text import Text
 
 Cancelled = Callable[[], bool]
@@ -200,7 +201,7 @@ class Lane:
     def propose(self, context: Context) -> Proposal:
         """The proposer's tree, checked against the contract."""
         proposal = self.plan.proposer.propose(context)
-        self.plan.hold(context, proposal)
+        check_proposal(self.settings.proposer, context, proposal, self.plan.shape)
         return proposal
 
     def verify(self, context: Context, proposal: Proposal) -> tuple[Tensor, Tensor]:
@@ -247,7 +248,7 @@ class Lane:
         self.tokens.extend(tokens)
         scores = logits if judged.penalised is None else judged.penalised
         outcome = Outcome(path, tokens, extra, (clock.laps[0], clock.laps[1]), scores)
-        ahead = self.plan.held_ahead(self.plan.proposer.observe(context, outcome))
+        ahead = check_observed(self.settings.proposer, self.plan.proposer.observe(context, outcome))
         context.policy.observe(context, outcome)
         self.target.synchronise()
         return outcome, ahead

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -10,13 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
 
-from specdec_core.foundations.errors import ModelError, SettingsError, SpecdecError, kind_of
+from specdec_core.foundations.errors import ModelError, SettingsError, kind_of
 from specdec_core.models.bundle import HubModel, Models
 from specdec_core.models.chat import Chat, Prompt
 from specdec_core.models.sizes import head_info
 from specdec_core.proposers import Proposer, Resources, TreeShape
 from specdec_core.record.schema import Header, Round
-from specdec_core.round import Context, DraftedAhead, Proposal
+from specdec_core.round import Context
 from specdec_core.rules import Rule
 from specdec_core.runtime.machine import packages
 from specdec_core.runtime.reader import Reader
@@ -26,12 +25,10 @@ from specdec_core.settings import Settings, as_settings
 from specdec_core.tree import Drafts
 
 from .check import check
-from .promises import breach
 from .prompt import check_window, read_prompt
 from .text import names_of
 
 Ask = Callable[[str], str]
-ROUNDED = 1e-3  # how far rounding may take the sum of a distribution from 1
 
 
 def no_tree(kind: type[Proposer], drafts: Drafts, models: Models) -> str | None:
@@ -159,58 +156,6 @@ class Plan:
         return (
             self.start_context.tokens[: self.start_context.prompt_length] if self.start_context.source else []
         )
-
-    def hold(self, context: Context, proposal: Proposal) -> None:
-        """Check a proposal against the contract; a violation is a bug in the proposer.
-
-        Raises:
-            SpecdecError: one sentence, naming the proposer and what it has to return; a ModelError for numbers that are
-                not finite, which may be its model's.
-        """
-        name = self.settings.proposer
-        if (wrong := breach(proposal, self.shape.drafts, self.start_context.vocabulary)) is not None:
-            raise SpecdecError(f"The proposer '{name}' {wrong}.")
-        q = proposal.q
-        mean = 1.0 if q is None or not len(q) else float(q.sum()) / len(q)  # one number, whatever its size
-        if not math.isfinite(mean):
-            raise ModelError(
-                f"The proposer '{name}' drew from a q with numbers that are not finite (NaN or infinite). If a model "
-                "drafts, load it with dtype float32 or take another one; else the proposer is at fault."
-            )
-        if abs(mean - 1.0) > ROUNDED:
-            raise SpecdecError(
-                f"The proposer '{name}' has to give in `q` the distributions its tokens were drawn from, and its rows "
-                f"sum to {mean:.4g} on average, not to 1. `context.warp` makes distributions of logits."
-            )
-        if len(proposal.tree) > context.room:
-            raise SpecdecError(
-                f"The proposer '{name}' has to propose at most context.room nodes, {context.room} in this round, got "
-                f"{len(proposal.tree)}: the memory budget allows no more."
-            )
-        tree, most = proposal.read, self.shape.max_nodes
-        if len(tree) > most:
-            raise SpecdecError(
-                f"The proposer '{name}' has to propose at most {most} nodes, as its shape() says, got {len(tree)}."
-            )
-        vocabulary = self.start_context.vocabulary
-        if tree.tokens and not 0 <= min(tree.tokens) <= max(tree.tokens) < vocabulary:
-            raise SpecdecError(
-                f"The proposer '{name}' has to propose token ids from 0 to {vocabulary - 1}, got {min(tree.tokens)} to "
-                f"{max(tree.tokens)}."
-            )
-
-    def held_ahead(self, ahead: DraftedAhead | None) -> DraftedAhead:
-        """What a proposer's `observe` returned, with nothing drafted ahead for None.
-
-        Raises:
-            SpecdecError: one sentence, if it is something else.
-        """
-        if ahead is not None and not isinstance(ahead, DraftedAhead):
-            raise SpecdecError(
-                f"The proposer '{self.settings.proposer}' has to return None or a DraftedAhead from observe(), got "
-                f"{kind_of(ahead)}."
-            )
-        return ahead or DraftedAhead()
 
     def header(self) -> Header:
         """The trace's header."""

@@ -310,7 +310,9 @@ def check_architecture(config: PreTrainedConfig, name: str) -> None:
     if recurrent(config):
         return
     layers = {type(layer) for layer in DynamicCache(config=config).layers}
-    stateful = getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_is_stateful", False)
+    # of a class with recurrent layers a model may have none
+    attends = set(getattr(config, "layer_types", None) or [""]) <= {"full_attention", "sliding_attention"}
+    stateful = getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_is_stateful", False) and not attends
     if stateful or not layers <= {DynamicLayer, DynamicSlidingWindowLayer}:
         raise ModelError(
             f"'{name}' ({config.model_type}) keeps a recurrent state in a form that cannot be copied here, so it could "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -16,12 +16,26 @@ from specdec_core.tree import TokenTree
 
 from .contract import Proposer, Resources
 from .drafting_ahead import Ahead
-from .stepwise import Drafting, finish
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 WHICH = "Of two loaded drafts: the usual one, or the larger one, which guesses better and takes longer."
+
+
+Result = TypeVar("Result")
+Drafting = Generator["Tensor", None, Result]
+"""Yields, before each pass, the tokens int64 (n,) it is about to read; several requests may share the pass."""
+
+
+def finish(drafting: Drafting[Result]) -> Result:
+    """The result of drafting alone."""
+    while True:
+        try:
+            next(drafting)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
 
 class ChainReader(Protocol):

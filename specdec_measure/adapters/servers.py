@@ -78,7 +78,14 @@ def _sglang(events: Sequence[Event]) -> Acceptance:
             "its other paths if the request has return_spec_tokens_details."
         )
     each = [_sglang_counts(one, _written(answer) if len(found) == 1 else None) for one in found]
-    return together(each, ONE)
+    details = inside(answer, "sglext").get("spec_tokens_details")
+    all_of = max(len(details) if isinstance(details, list) else 0, len(choices(answer)))
+    silent = all_of - len(found)
+    remark = (
+        f"{silent:,} of {many(all_of, 'choice')} {'has' if silent == 1 else 'have'} no counts of guesses; the numbers "
+        "are of the others."
+    )
+    return together(each, ONE, [remark] if silent > 0 else [])
 
 
 def _sglang_counts(said: Event, tokens: int | None) -> Acceptance:

@@ -31,6 +31,12 @@ def vllm_counts(
             f"{engine}'s counts contradict each other: {drafted:,} guesses in {many(rounds, 'round')} of at "
             f"most {most:,}."
         )
+    if most and (beyond := sum(histogram[most + 1 :])):
+        raise TraceError(
+            f"{engine}'s counts contradict each other: {many(beyond, 'round')} of the histogram accepted more than "
+            f"{most:,} guesses, and {most:,} were the most to guess."
+        )
+    histogram = histogram[: most + 1] if most else histogram
     found = counted(
         engine, source, rounds=rounds, drafted=drafted, accepted=accepted, at=by_position(histogram),
         chain=engine != "SGLang", tokens=tokens,

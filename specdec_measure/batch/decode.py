@@ -15,12 +15,12 @@ import torch
 from specdec_core.engine.check import check
 from specdec_core.engine.decode import Lane, RoundClock
 from specdec_core.engine.plan import Plan, listed, of_types
+from specdec_core.engine.proposal_check import check_proposal
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.models.bundle import HubModel, Model, Models, NarrowModel
 from specdec_core.models.chat import Prompt
 from specdec_core.models.draft_vocabulary import NarrowReader
-from specdec_core.proposers.draft_model import DraftModel
-from specdec_core.proposers.stepwise import Drafting
+from specdec_core.proposers.draft_model import Drafting, DraftModel
 from specdec_core.record.schema import EndReason, Output, Stats
 from specdec_core.round import Context, Proposal
 from specdec_core.runtime.machine import threads
@@ -239,7 +239,7 @@ class _Running:
                 for at in drafting:
                     self.draft.slots[at].logits = logits[at]
         for at, (lane, context) in enumerate(zip(self.lanes, contexts, strict=True)):
-            lane.plan.hold(context, found[at])
+            check_proposal(lane.settings.proposer, context, found[at], lane.plan.shape)
         return [found[at] for at in range(len(self.lanes))]
 
     def read_by_draft(self, at: int, tokens: list[int]) -> list[int]:

@@ -168,14 +168,18 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
 # `stop_strings` in the call it would reach the assistant, which has no tokenizer.
 STOPS = """
 
+def stopped(ids):  # by a stop string that ends behind the prompt
+    text, begun = tokenizer.decode(ids), len(tokenizer.decode(ids[:start]))
+    return any(stop in text[max(0, begun + 1 - len(stop)) :] for stop in stops)
+
+
 class Stop(StoppingCriteria):  # transformers' own sees only where a round of guesses ends
     def __call__(self, ids, scores, **more):
-        text = tokenizer.decode(ids[0, start:])
-        return ids.new_tensor([any(stop in text for stop in stops)]).bool()
+        return ids.new_tensor([stopped(ids[0])]).bool()
 
 """.splitlines()
 CUT = """
-while any(stop in tokenizer.decode(output[0, start:-1]) for stop in stops):
+while stopped(output[0, :-1]):
     output = output[:, :-1]  # guesses after the stop string
 """.strip().splitlines()
 

@@ -419,7 +419,7 @@ def test_a_draft_made_ahead_is_exact_at_temperature_zero_alone() -> None:
 
 
 def test_the_figures_were_measured_with_the_lengths_that_are_assumed() -> None:
-    from training import figures
+    from training.results import figures
 
     gammas = {each.name: each.settings.draft_length for each in figures.LANES}
     assert gammas[made.LOOKUP] == made.LOOKUP_LENGTH

@@ -6,8 +6,8 @@ through a last norm and the target's own output matrix, guesses the next token.
 
 The names tell the maker (`NAMES`). DeepSeek and GLM number modules on from the target's layers,
 `model.layers.61.enorm.weight`, and pass a module's result on before its last norm; Qwen's `mtp.…` and MiMo's
-`model.mtp_layers.0.…` pass it on after that norm; MiMo joins the state before the embedding and reads the target's
-before its final norm (by the source of vLLM 0.32; nothing of MiMo's was run). Files of speculators
+`model.mtp_layers.0.…` pass it on after that norm; MiMo joins the state before the embedding, reads the target's
+before its final norm, and reads no embedding at position 0 (Xiaomi's code in vLLM). Files of speculators
 name MiMo's parts without `model.` and join in the usual order. Modules may be in the target's own folder, in shards.
 Copies of the target's embedding and output matrix are compared; others are used in their place. The layer is read if it
 is Llama's, Qwen2's, Qwen3's, or the gated one of Qwen3-Next and Qwen3.5; latent attention (MLA) and experts, as in
@@ -94,6 +94,7 @@ class MtpModules(Continuing):
         super().__init__()
         config._attn_implementation = "sdpa"
         self.config, self.accuracy, self.normed_on = config, accuracy, names.normed_on
+        self.blind_start = names.blind_start
         width, size = int(config.hidden_size), int(config.vocab_size)
         if embedding:
             self.embed_tokens = nn.Embedding(size, width)
