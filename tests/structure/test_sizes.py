@@ -32,7 +32,6 @@ FILES = {
     "app/compare/sweep_view.py": "the sweep's panel; its parts draw nothing without each other",
     "app/ui/quirks.py": "every work-around of Streamlit's, which are to be looked over in one place",
     "app/course/pictures/tree_builder.py": "one interactive picture with its component",
-    "specdec_core/engine/decode.py": "the loop, which is to be read in one place",
 }
 
 
