@@ -15,6 +15,7 @@ from app.lanes import links
 from app.lanes.naming import letters
 from app.records import visitor
 from app.records.database import Unavailable
+from app.running.downloads import button
 from app.text import count, plain
 from app.ui import address, quirks, tables
 from app.ui.fragment import fragment
@@ -424,33 +425,11 @@ def _downloads(job: Sweep) -> None:
     rows = list(job.rows)
     name = f"specdec-sweep-{job.id}"
     with st.container(horizontal=True, key="sweep_downloads"):
-        for title, data, file, kind, words in (
-            ("Cells (CSV)", lambda: to_csv(rows), f"{name}-cells.csv", "text/csv", "One row per cell."),
-            (
-                "Matrix (CSV)",
-                lambda: csv_of(summary(rows)),
-                f"{name}-matrix.csv",
-                "text/csv",
-                "One row per kind of text and lane, with quartiles and intervals.",
-            ),
-            (
-                "Everything (JSON)",
-                lambda: to_json(job.about, rows),
-                f"{name}.json",
-                "application/json",
-                "Cells, matrix, settings, models, machine and versions.",
-            ),
-        ):
-            st.download_button(
-                title,
-                data=data,
-                file_name=file,
-                mime=kind,
-                on_click="ignore",
-                icon=":material/download:",
-                key=f"sweep_{file.rpartition('-')[2]}",
-                help=words,
-            )
+        button("Cells (CSV)", lambda: to_csv(rows), f"{name}-cells.csv", "One row per cell.", "table_view")
+        about = "One row per kind of text and lane, with quartiles and intervals."
+        button("Matrix (CSV)", lambda: csv_of(summary(rows)), f"{name}-matrix.csv", about, "table_view")
+        about = "Cells, matrix, settings, models, machine and versions."
+        button("Everything (JSON)", lambda: to_json(job.about, rows), f"{name}.json", about)
 
 
 def _duration(seconds: float) -> str:
