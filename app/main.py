@@ -39,7 +39,6 @@ st.html(quirks.style(CSS + FIXES))
 quirks.way_back()
 quirks.scheme()
 quirks.close_menu(page.url_path)
-quirks.restore_address()
 address.catch_up(page.url_path)
 state.presented = presenter.presenting()
 try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import services
+from app.lanes import links
 from app.library import rows
 from app.player import CURSOR
 from app.records import access as entries
@@ -17,6 +18,7 @@ from app.running.flow import draw
 from app.text import count, plain
 from app.ui import address, presenter, quirks, reveal, widgets
 from app.ui.fragment import fragment
+from app.ui.state import State, state
 
 PER_PAGE = 20
 SHOWN = listing.MOST_SHOWN
@@ -36,13 +38,17 @@ def listed(key: str) -> list[str]:
 
 
 presenter.dress("library")
+if state.opened != "library":
+    values, _ = links.values(address.params(), listing.TABLE)
+    address.fill(listing.TABLE, values)
+    state.complaints, state.opened = listing.problems(address.params(), CURSOR), "library"
 st.html(quirks.css(rows.STYLE + STYLE))
 reveal.draw()
 named = listed("run")[:SHOWN]
 found = [(key, entries.open_one(key, me, library)) for key in named]
 shown = [entry for _, entry in found if entry is not None]
 head, words = st.columns([5, 2.3], vertical_alignment="center")
-with head, st.container(key=presenter.box("title")):
+with head, st.container(key="title"):
     st.title("Library", anchor=False)
     st.markdown(
         "Every run you finish is kept here automatically. Open one to step through it again, or compare several."
@@ -50,7 +56,7 @@ with head, st.container(key=presenter.box("title")):
 with words:
     corner.draw("library")
 
-for problem in listing.problems(st.query_params.to_dict(), CURSOR):
+for problem in state.complaints:
     st.warning(plain(problem), icon=":material/link_off:")
 if strange := sum(entries.open_one(key, me, library) is None for key in listed("picked")[: 2 * SHOWN]):
     st.warning(
@@ -115,13 +121,13 @@ def stage() -> None:
         present=presenter.presenting(),
         key="library-player",
     )
+    if presenter.presenting():
+        return
     with shelf:
-        if one and entries.is_mine(one) and presenter.shows("tools"):
+        if one and entries.is_mine(one):
             tools.draw(one, library, CURSOR)
-        if presenter.shows("download"):
-            tools.downloads(shown, me, library)
-    if presenter.shows("numbers"):
-        rows.table(shown)
+        tools.downloads(shown, me, library)
+    rows.table(shown)
 
 
 def open_runs() -> None:
@@ -189,7 +195,7 @@ def own_runs(words: str, proposer: str, order: str) -> None:
     if not found:
         st.info("None of your runs match the search. Clear it to see them all.", icon=":material/search_off:")
     pages = max(1, -(-len(found) // PER_PAGE))
-    at = st.pagination(pages, key="sheet", bind="query-params") if pages > 1 else 1
+    at = st.pagination(pages, key=State.sheet.key) if pages > 1 else 1
     for entry in found[(at - 1) * PER_PAGE : at * PER_PAGE]:
         rows.row(entry, chosen, opened, ticked)
 
@@ -229,21 +235,20 @@ if not shown:
 
 chosen = picked()
 apart = listing.together([entry for key in chosen if (entry := entries.open_one(key, me, library))])
-with st.container(key=presenter.box("search")):
+with st.container(key="search"):
     searching, filtering, ordering = st.columns([3, 1.5, 1.5], vertical_alignment="bottom")
 with searching:
     sought = st.text_input(
         "Search",
-        key="q",
-        bind="query-params",
+        key=State.q.key,
         max_chars=100,
         icon=":material/search:",
         placeholder="prompt, name, proposer, rule or model",
     )
 with filtering:
-    who = widgets.pick("Proposer", listing.proposer_titles(), "who", "Only runs with this proposer.")
+    who = widgets.pick("Proposer", listing.proposer_titles(), State.who.key, "Only runs with this proposer.")
 with ordering:
-    sort = widgets.pick("Order", listing.ORDERS, "sort", "Sorts your own runs.")
+    sort = widgets.pick("Order", listing.ORDERS, State.sort.key, "Sorts your own runs.")
 # Always in the layout, even when empty: Streamlit would otherwise redraw the cards below it.
 with st.container(key="choice"):
     if chosen and not presenter.presenting():
@@ -262,12 +267,12 @@ with st.container(key="choice"):
                 st.caption("Choose one more run of the same prompt.")
             elif apart:
                 st.caption(f":material/block: {plain(apart)}")
-if not visitor.is_remembered() and presenter.shows("own"):
+if not visitor.is_remembered() and not presenter.presenting():
     st.caption(
         ":material/cookie_off: Your browser does not keep this server's cookie, so runs made in this tab are listed "
         "in this tab only, until it is closed or reloaded."
     )
-if presenter.shows("own"):
+if not presenter.presenting():
     own_runs(sought, who, sort)
-if presenter.shows("examples"):
     examples(sought, who)
+address.write(listing.TABLE)

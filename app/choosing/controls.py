@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from app.decoding import models
 from app.decoding.models import Choice
+from app.decoding.models import family as family_of
 from app.decoding.run import Request
 from app.lanes import links
 from app.text import plain
@@ -23,26 +23,16 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-from . import current, lane_state, model_picker, settling
+from . import current, form, model_picker
 
 USUAL = Settings()
 TERMS = ("Proposer", "Draft model", "Target model")  # defined in the help on proposers
 PROMPT_WORDS = 60  # characters of a prompt that serve as its name
 
 
-def choices() -> dict[str, dict[str, str]]:
-    """The settings that all lanes share and that come from a list, with their values' titles; the first is the
-    default."""
-    return {
-        "model": model_picker.titles(),
-        "device": {name: name for name in links.DEVICES},
-        "dtype": {name: name for name in links.DTYPES},
-    }
-
-
 def proposers() -> dict[str, Any]:
     """The proposers in the core's order, but with the usual one first and plain decoding last."""
-    first = next(iter(current.guessers()), USUAL.proposer)
+    first = next(iter(current.proposers()), USUAL.proposer)
     order = sorted(PROPOSERS, key=lambda name: (name != first, name == "none"))
     return {name: PROPOSERS[name] for name in order}
 
@@ -69,6 +59,21 @@ def length_words(name: str, tree: bool) -> str:
     return plain(LENGTH_POLICIES[name].summary)
 
 
+def models() -> None:
+    """The control for the models, with what they are good for as its help."""
+    if state.go:  # the run that starts now uses them
+        state.ready_now = None
+    good_for = current.words().good_for or model_picker.note(current.name())
+    pick(
+        "Models",
+        model_picker.titles(),
+        State.model.key,
+        f"{good_for}\n\nThe target model that writes, and what guesses for it. "
+        + " ".join([*model_picker.sizes(), define("Target model")]),
+        on_change=form.models_chosen,
+    )
+
+
 def essentials(missing: Mapping[str, str | None]) -> None:
     """The most important choices. `missing` has a reason for each proposer that these models cannot run."""
     titles = {
@@ -76,7 +81,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         for name, kind in proposers().items()
     }
     with st.grid(2, min_column_width=240, gap="small"):
-        settling.picker()
+        models()
         with st.container():
             name = pick(
                 "Proposer",
@@ -86,9 +91,6 @@ def essentials(missing: Mapping[str, str | None]) -> None:
                     f"**{PROPOSERS[name].title}.** {PROPOSERS[name].summary}\n\n"
                     + define(*(term for term in TERMS if term != PROPOSERS[name].title))
                 ),
-                # whose options these are, or that they are left out
-                named=any(key.startswith("o.") for key in st.query_params)
-                or current.must_be_named(state.proposer),
             )
             if missing.get(name):
                 st.caption(f":material/block: {plain(missing[name] or '')}")
@@ -134,10 +136,7 @@ def drafts(kind: Any) -> str | None:
 
     With an unusable one it is what the proposer begins with, so that the rest of the page stays as it is.
     """
-    try:
-        options = lane_state.options("o", kind)
-    except SettingsError:
-        options = dict(current.begins(kind.name))
+    options = dict(form.read()[0].options)
     try:
         return str(kind.drafts(Settings(proposer=kind.name, temperature=state.temperature, options=options)))
     except SpecdecError:
@@ -147,7 +146,7 @@ def drafts(kind: Any) -> str | None:
 def tree_size(kind: Any) -> int | None:
     """The most guesses of a proposer's tree with the chosen options; None where it has no such option."""
     try:
-        options = kind.read_options(Settings(options=lane_state.options("o", kind)))
+        options = kind.read_options(Settings(options=dict(form.read()[0].options)))
     except SpecdecError:
         return None
     return len(getattr(options, "choices", ())) or getattr(
@@ -207,9 +206,10 @@ def chosen_lane() -> Settings:
     Raises:
         SettingsError: one sentence about the first invalid setting.
     """
-    if why_not := State.memory.refusal():
+    lane, why_not = form.read()
+    if why_not:
         raise SettingsError(why_not)
-    return lane_state.read().settings(plain_lane())
+    return lane.settings(plain_lane())
 
 
 def refusal() -> str | None:
@@ -273,7 +273,7 @@ def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:
         draft_length=lane.draft_length, max_new_tokens=lane.max_new_tokens, record=lane.record
     )
     return (
-        asked[0] == models.family(family)
+        asked[0] == family_of(family)
         and current.wraps() == chat
         and not current.system_line()
         and state.prompt == prompt

@@ -103,7 +103,7 @@ def _lengths(kind: Any) -> Any:
         "Guess while the target checks",
         words if kind.can_overlap else f"{words}\n\n{plain(kind.title)} cannot do this.",
         key=State.overlap.key,
-        bind="query-params",
+        persist_state="session",
         disabled=not kind.can_overlap,
     )
     number(
@@ -122,7 +122,7 @@ def text_settings(models: Family | None) -> None:
         "Stop at",
         STOPS,
         key=State.stop.key,
-        bind="query-params",
+        persist_state="session",
         accept_new_options=True,
         max_selections=8,
         placeholder="Nothing",
@@ -134,15 +134,12 @@ def text_settings(models: Family | None) -> None:
             "Use the chat template",
             "This model was trained on conversations; the template wraps the prompt as a user's message. Without it "
             "the model continues the text.",
-            value=True,
             key=State.chat.key,
-            bind="query-params",
             persist_state="session",
         )
         st.text_input(
             "System prompt",
             key=State.system.key,
-            bind="query-params",
             persist_state="session",
             max_chars=links.MAX_SYSTEM,
             placeholder="the template's default",
@@ -220,9 +217,8 @@ def _generation(models: Family | None) -> None:
         "at every temperature, except in the examples of code, rewriting and summaries. A model's authors can set a "
         "repetition penalty, min-p or no repeated sequences in its generation_config.json. With this on, these "
         "defaults apply where the settings above are off or empty; with this off, only the settings above are used.",
-        value=True,
         key=State.generation.key,
-        bind="query-params",
+        persist_state="session",
     )
     if models is not None:
         for said in models.card.generation.remarks(Settings(**controls.decided())):

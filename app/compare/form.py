@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import streamlit as st
 
-from app.choosing import controls, lane_state, more, options
+from app.choosing import controls, more, options
+from app.choosing import form as widgets
 from app.lanes import lane as core
 from app.lanes import links
 from app.lanes.lane import LETTERS, Lane
 from app.text import plain
 from app.ui.chip import heading
 from app.ui.glossary import define
-from app.ui.state import state
+from app.ui.state import State, state
 from app.ui.widgets import number_box
-from specdec_core.foundations.errors import SettingsError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
@@ -27,8 +26,9 @@ def draw(missing: Mapping[str, str | None]) -> None:
     name = state.editing
     if name is None or name not in state.lanes:
         return
-    lane_state.fill(state.lanes[name], name)
-    lane, number = state.lanes[name], list(state.lanes).index(name) + 1
+    if not widgets.is_drawn(name):
+        widgets.put(state.lanes[name], name)
+    number = list(state.lanes).index(name) + 1
     with st.container(border=True, key="lane-form"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.html(heading(number, f"Lane {LETTERS[number]}"))
@@ -39,45 +39,45 @@ def draw(missing: Mapping[str, str | None]) -> None:
                 _pick(name, "proposer", "Proposer", _proposers(missing), "Proposer", "Draft model")
             ]
             st.caption(plain(missing.get(kind.name) or kind.summary))
-            _options(name, "o", kind, lane)
+            options.draw("o", kind, name)
         with judges:
             titles = {key: controls.rule_title(key) for key in RULES}
             rule = RULES[
                 _pick(name, "rule", "Acceptance rule", titles, "Acceptance rule", "Lossless", "Lossy")
             ]
             st.caption(plain(rule.summary))
-            _options(name, "r", rule, lane)
+            options.draw("r", rule, name)
         with lengths:
-            uses_length = core.uses_length(lane_state.read(name, lane))
+            uses_length = core.uses_length(_read(name))
             gamma = links.GAMMA
             st.slider(
-                "Guesses per round, γ", int(gamma.low), int(gamma.high), key=lane_state.key("gamma", name),
+                "Guesses per round, γ", int(gamma.low), int(gamma.high), key=widgets.key("gamma", name),
                 disabled=not uses_length, help=define("Draft length γ"), persist_state="page",
             )  # fmt: skip
-            tree = core.guesses_tree(lane_state.read(name, lane))
+            tree = core.guesses_tree(_read(name))
             # The same for every proposer: a widget whose options' names change is another one, and has lost its value.
             titles = controls.length_titles(False) | {
                 core.USUAL.length_policy: "Fixed γ, or the tree as proposed"
             }
             policy = LENGTH_POLICIES[_pick(name, "length", "How far to guess", titles, "Length policy")]
             st.caption(controls.length_words(policy.name, tree))
-            _options(name, "l", policy, lane)
+            options.draw("l", policy, name)
             st.toggle(
-                "Guess while the target checks", key=lane_state.key("overlap", name),
+                "Guess while the target checks", key=widgets.key("overlap", name),
                 disabled=not kind.can_overlap, persist_state="page",
             )  # fmt: skip
             number_box(
                 "Memory for a round, MB (0: no limit)", links.MEMORY.refusal, step=1.0,
-                key=lane_state.key("memory", name), persist_state="page", help=more.MEMORY_WORDS,
+                key=widgets.key("memory", name), persist_state="page", help=more.MEMORY_WORDS,
             )  # fmt: skip
-    state.lanes[name] = lane_state.read(name, lane)
+    state.lanes[name] = _read(name)
 
 
 def take() -> None:
     """Copy the open form's values into its lane before the cards are drawn."""
     name = state.editing
-    if name is not None and name in state.lanes and lane_state.is_drawn(name):
-        state.lanes[name] = lane_state.read(name, state.lanes[name])
+    if name is not None and name in state.lanes and widgets.is_drawn(name):
+        state.lanes[name] = _read(name)
 
 
 def close() -> None:
@@ -87,25 +87,20 @@ def close() -> None:
 
 
 def race() -> None:
-    """Run was pressed: close the form, and show the race."""
+    """Run was pressed: close the form, and show the race, unless it is the first one and the link names a tab."""
     close()
-    state.tab = "Race"
+    if State.tab.key in state.last_picked:
+        state.tab = "Race"
 
 
-def broken(name: str, lane: Lane) -> str | None:
+def broken(name: str) -> str | None:
     """The form's first invalid value, as a sentence; None if all are valid or no form is open."""
-    if why_not := links.MEMORY.refusal(lane.memory):
-        return why_not
-    if not lane_state.is_drawn(name):
-        return None
-    for prefix in core.TABLES:
-        owner, values = lane.owner(prefix)
-        lane_state.fill_options(prefix, owner, values, name)
-        try:
-            lane_state.options(prefix, owner, name)
-        except SettingsError as error:
-            return str(error)
-    return None
+    return widgets.read(name, state.lanes[name])[1] if widgets.is_drawn(name) else None
+
+
+def _read(name: str) -> Lane:
+    """The lane that the form holds; what is invalid in it as it was."""
+    return widgets.read(name, state.lanes[name])[0]
 
 
 def _pick(name: str, what: str, words: str, titles: Mapping[str, str], *terms: str) -> str:
@@ -114,7 +109,7 @@ def _pick(name: str, what: str, words: str, titles: Mapping[str, str], *terms: s
             words,
             list(titles),
             format_func=titles.__getitem__,
-            key=lane_state.key(what, name),
+            key=widgets.key(what, name),
             help=define(*terms),
             persist_state="page",
         )
@@ -127,9 +122,3 @@ def _proposers(missing: Mapping[str, str | None]) -> dict[str, str]:
         for name, kind in controls.proposers().items()
         if name != "none"
     }
-
-
-def _options(name: str, prefix: str, kind: Any, lane: Lane) -> None:
-    owner, values = lane.owner(prefix)
-    lane_state.fill_options(prefix, kind, values if owner is kind else lane_state.begins(prefix, kind), name)
-    options.draw(prefix, kind, name)

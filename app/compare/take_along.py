@@ -13,6 +13,7 @@ from app.decoding.run import Run
 from app.export import button
 from app.running.results import page
 from app.text import count, plain
+from app.ui import address
 from specdec_core.models.chat import Chat
 from specdec_core.models.generation import OFF
 from specdec_core.record.read import race_json
@@ -66,7 +67,7 @@ def show(
         for number, label in zip(numbers, labels, strict=True):
             st.link_button(
                 plain(label),
-                run.trace_path(number, download=True),
+                address.href(run.trace_path(number, download=True)),
                 icon=":material/data_object:",
                 help="The complete record of this lane. It replays without a model.",
             )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app.lanes import links
+from app.lanes.fields import Field, Name, Number, Params, Text
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 
@@ -20,8 +21,6 @@ ORDERS = {
     "speedup": "Highest measured speedup",
     "name": "By name",
 }
-# the page's address keys, besides the cursor's
-ADDRESS = ("run", "picked", "q", "who", "sort", "sheet", "hide", "present")
 MOST_SHOWN = 6  # lanes side by side
 
 
@@ -118,17 +117,15 @@ def side_by_side(entries: Sequence[Entry]) -> list[tuple[Entry, int]]:
     return [(entry, number) for entry, number in lanes if len(entries) == 1 or not entry.lanes[number].plain]
 
 
-def problems(params: Mapping[str, str], cursor: Iterable[str]) -> list[str]:
+def problems(params: Params, cursor: Iterable[str]) -> list[str]:
     """A sentence for every invalid value in a link to this page, except the runs themselves."""
-    found = []
-    for key, called, options in (("who", "the proposer", proposer_titles()), ("sort", "the order", ORDERS)):
-        if key in params and params[key] not in options:
-            used = next(iter(options.values()))
-            found.append(
-                f"The link requests {called} “{params[key][:40]}”, which does not exist here; “{used}” is used."
-            )
-    strange = [key for key in params if key not in (*ADDRESS, *cursor)]
-    if strange:
-        named = ", ".join(f"“{key[:40]}”" for key in strange[:3])
-        found.append(f"The link has settings this page does not know ({named}); they are left out.")
-    return found + links.hiding_problems(params, "library")
+    return links.read(params, TABLE, ("picked", *cursor))[1]
+
+
+# the page's settings in its address
+TABLE: tuple[Field, ...] = (
+    Text("q", most=100, too_long="The link's search is longer than 100 characters and is left out."),
+    Name("who", "proposer", titles=proposer_titles),
+    Name("sort", "order", titles=lambda: ORDERS),
+    Number("sheet", "The page of your runs", 1, 100_000, 1),
+)

@@ -60,7 +60,7 @@ def draw(entry: Entry, library: Library, cursor: Iterable[str]) -> None:
             library.delete(whose, saved.id)
             services.runs().forget(saved.id)  # the lab would show it until the server drops it
             close(cursor)
-            st.rerun()  # noqa: TID251 - no widget with a default has come from the address before
+            st.rerun()
 
 
 def _keep(change: Callable[[], object]) -> None:
@@ -70,7 +70,7 @@ def _keep(change: Callable[[], object]) -> None:
     except Full as error:
         st.error(plain(str(error)), icon=":material/error:")
     else:
-        st.rerun()  # noqa: TID251 - no widget with a default has come from the address before
+        st.rerun()
 
 
 def _share(saved: Saved, library: Library, whose: str, cursor: Iterable[str]) -> None:
@@ -84,7 +84,7 @@ def _share(saved: Saved, library: Library, whose: str, cursor: Iterable[str]) ->
     only_here()
     if st.button("Revoke the link", key="revoke", help="The link will stop working; a new one can be made."):
         library.revoke(whose, saved.id)
-        st.rerun()  # noqa: TID251 - no widget with a default has come from the address before
+        st.rerun()
 
 
 def only_here() -> None:
@@ -211,7 +211,7 @@ def import_box(library: Library) -> None:
                 )
             state.imported = found
             state.import_turn = turn + 1  # an empty box again: drops the files
-            st.rerun()  # noqa: TID251 - no widget with a default has come from the address before
+            st.rerun()
 
 
 def import_results() -> None:

@@ -8,13 +8,14 @@ from functools import cache
 import streamlit as st
 
 from app.choosing import controls, current
-from app.choosing.usual import begins
+from app.choosing.defaults import begins
 from app.decoding.run import Run
 from app.export import button
 from app.lanes import links
 from app.lanes.lane import Lane, to_address, usual
 from app.records import examples as recorded
 from app.text import plain
+from app.ui import address
 from specdec_core.record.read import race_json
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
@@ -67,7 +68,7 @@ def onward(run: Run) -> None:
 def _beside(run: Run) -> list[str]:
     """The run's own lanes and then the usual ones, as the comparison's address writes them."""
     own = [Lane.of(settings) for settings in run.request.lanes if settings.proposer != "none"]
-    others = usual({name: begins(current.name(), name) for name in current.guessers()})
+    others = usual({name: begins(current.name(), name) for name in current.proposers()})
     known = {lane.proposer for lane in own}
     return to_address([*own, *(lane for lane in others if lane.proposer not in known)], others)
 
@@ -97,7 +98,7 @@ def page(run: Run) -> str:
 def _downloads(run: Run, lane: int) -> None:
     st.link_button(
         "Trace (JSON)",
-        run.trace_path(lane, download=True).lstrip("/"),  # the app may be below a path
+        address.href(run.trace_path(lane, download=True)),
         icon=":material/data_object:",
         help="The complete record: every proposal, probability, coin and time. It replays without a model.",
     )

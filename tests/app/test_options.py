@@ -9,7 +9,7 @@ from pydantic import Field
 
 from app.choosing import controls, options
 from app.decoding.runs import Runs
-from app.lanes import lane, links
+from app.lanes import lane
 from app.metrics import numbers
 from app.text import plain
 from specdec_core.engine.check import check
@@ -265,10 +265,11 @@ def test_the_formula_is_kept_to_the_lanes_it_holds_for() -> None:
             assert numbers.unmodelled(lane) is not None
 
 
-def test_options_in_a_link_are_read_for_their_owner_only() -> None:
-    owner = links.Owner("x", "X", fields(Everything))
-    found, complaints = links.options({"o.steps": "4", "r.steps": "4", "prompt": "a"}, {"o": owner})
-    assert (found, complaints) == ({"o.steps": 4}, [])
+def test_options_in_a_link_are_read_for_their_owner_only(own: None) -> None:
+    """Catches: an option that is taken for another owner's because the name is the same."""
+    found, complaints = lane.read({"o.steps": ["4"], "l.steps": ["4"], "prompt": ["a"]}, "test-lookup")
+    assert (found.options, found.length_options) == ({"steps": 4}, {})
+    assert len(complaints) == 1 and "has no option “steps”" in complaints[0]
 
 
 def test_every_option_of_the_core_has_a_text_that_reads_back() -> None:
@@ -292,6 +293,6 @@ def test_a_slider_is_drawn_only_where_it_can_hold_every_value() -> None:
 def test_a_value_that_cannot_be_used_gives_way_to_the_one_that_is_said() -> None:
     """Catches: “so 16 is used” of a tree whose usual size here is 8."""
     usual = {"nodes": 8}
-    found, complaints = lane.read({"o.nodes": "abc", "o.depth": "x"}, "eagle", lambda proposer: usual)
+    found, complaints = lane.read({"o.nodes": ["abc"], "o.depth": ["x"]}, "eagle", lambda proposer: usual)
     assert found.options == usual
     assert "so 8 is used" in complaints[0] and "so 5 is used" in complaints[1]

@@ -741,6 +741,3 @@ def test_a_preset_that_sets_the_temperature_leaves_no_warning_in_the_log(
         not at.exception and at.slider(key="temperature").value == 0.8 and param(at, "temperature") == "0.8"
     )
     assert warned == []
-    # What the browser leaves out of the address is still the usual.
-    assert list(at.slider(key="temperature").proto.default) == [0.0]
-    assert at.number_input(key="tokens").proto.default == 128

@@ -17,14 +17,9 @@ from typing import Any
 import pytest
 import streamlit as st
 from starlette.websockets import WebSocket, WebSocketState
-from streamlit.elements.lib import policies
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
-from streamlit.runtime.fragment import MemoryFragmentStorage
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx, script_runner
-from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext, add_script_run_ctx
-from streamlit.runtime.state import SafeSessionState, SessionState
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 
 from app.ui import quirks
@@ -144,60 +139,6 @@ def test_a_press_in_a_part_that_is_gone_is_a_warning() -> None:
 
     assert not kept("Couldn't find fragment with id %s. This can happen if")
     assert kept("Something else with a fragment %s")
-
-
-@pytest.mark.parametrize("asked_by", ["message", "rerun"])
-def test_a_rerun_takes_what_came_from_the_address_for_the_script_s_own(
-    asked_by: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once no rerun warns, `quirks.rerun` can go, and the rule in pyproject.toml that forbids `st.rerun`."""
-    monkeypatch.setattr(policies.runtime, "exists", lambda: True)
-    monkeypatch.setattr(policies, "_shown_default_value_warning", False)
-    state = SessionState()
-    warned, values = [], []
-
-    def run(after_message: bool) -> None:
-        context = ScriptRunContext(
-            session_id="",
-            _enqueue=lambda message: None,
-            query_string="tokens=32",
-            session_state=SafeSessionState(state, lambda: None),
-            uploaded_file_mgr=MemoryUploadedFileManager("/"),
-            main_script_path="",
-            user_info={},
-            fragment_storage=MemoryFragmentStorage(),
-            pages_manager=PagesManager(""),
-        )
-        add_script_run_ctx(threading.current_thread(), context)
-        context.reset(query_string="tokens=32")
-        if after_message:
-            state.on_script_will_rerun(WidgetStates())
-        values.append(
-            st.number_input(
-                "Tokens", value=128, min_value=1, max_value=256, key="tokens", bind="query-params"
-            )
-        )
-        warned.append(policies._shown_default_value_warning)
-
-    def visit() -> None:
-        run(after_message=True)
-        run(after_message=asked_by == "message")
-
-    with ThreadPoolExecutor(1) as apart:  # Streamlit ties what is drawn to the thread
-        apart.submit(visit).result()
-    assert (values, warned) == ([32, 32], [False, asked_by == "rerun"])
-
-
-@pytest.mark.parametrize("own", [False, True])
-def test_only_a_fragment_s_own_run_draws_the_page_again(own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches: a run that ends while the page is being drawn, and Streamlit's false warning in the server's log."""
-    assert "fragment_ids_this_run" in {field.name for field in fields(ScriptRunContext)}
-    asked: list[bool] = []
-    context = SimpleNamespace(fragment_ids_this_run=["its id"] if own else None)
-    monkeypatch.setattr(quirks, "get_script_run_ctx", lambda: context)
-    monkeypatch.setattr(st, "rerun", lambda: asked.append(True))
-    quirks.rerun()
-    assert asked == [True] * own
 
 
 def test_a_script_that_sets_a_box_s_text_overrides_what_a_browser_brought_along() -> None:
