@@ -83,7 +83,7 @@ def test_a_saved_run_appears_is_opened_named_shared_and_deleted(saving: Runs) ->
     assert shared and shared.link
     assert parse_qs(urlsplit(at.code[-1].value).query) == {"run": [shared.link]}
     brought = parse_qs(urlsplit(at.code[0].value).query)  # the teacher's link
-    assert brought == {"run": [shared.link], "hide": ["search,own,examples,link"]}
+    assert brought == {"run": [shared.link]}
     at.button(key="revoke").click().run()
     revoked = services.library().get(ANNA, saved.id)
     assert revoked and revoked.link is None
