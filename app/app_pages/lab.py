@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import services
-from app.choosing import controls, current, form, model_picker, more, prompt, warming
+from app.choosing import controls, current, form, lane_form, model_picker, more, prompt, warming
 from app.decoding.models import Choice
 from app.player import CURSOR
 from app.running import corner, flow, headline, results
@@ -47,7 +47,7 @@ run.follow(controls.request)
 with notice:
     warming.show()
     if state.proposer != "none" and not RULES[state.rule].lossless:
-        st.badge(plain(controls.rule_title(state.rule)), icon=":material/warning:", color="orange")
+        st.badge(plain(lane_form.rule_title(state.rule)), icon=":material/warning:", color="orange")
     if not run.asked and (why_not := controls.refusal()):
         st.caption(f":material/block: {plain(why_not)}")
 

@@ -6,19 +6,11 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from app.choosing import controls, more, options
 from app.choosing import form as widgets
-from app.lanes import lane as core
-from app.lanes import links
-from app.lanes.lane import LETTERS, Lane
-from app.text import plain
+from app.choosing import lane_form
+from app.lanes.lane import LETTERS
 from app.ui.chip import heading
-from app.ui.glossary import define
 from app.ui.state import State, state
-from app.ui.widgets import number_box
-from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.proposers import PROPOSERS
-from specdec_core.rules import RULES
 
 
 def draw(missing: Mapping[str, str | None]) -> None:
@@ -35,49 +27,21 @@ def draw(missing: Mapping[str, str | None]) -> None:
             st.button("Done", icon=":material/check:", key="done", on_click=close)
         guesses, judges, lengths = st.columns(3, gap="medium")
         with guesses:
-            kind = PROPOSERS[
-                _pick(name, "proposer", "Proposer", _proposers(missing), "Proposer", "Draft model")
-            ]
-            st.caption(plain(missing.get(kind.name) or kind.summary))
-            options.draw("o", kind, name)
+            kind = lane_form.proposer(missing, name)
+            lane_form.guessing(kind, name)
         with judges:
-            titles = {key: controls.rule_title(key) for key in RULES}
-            rule = RULES[
-                _pick(name, "rule", "Acceptance rule", titles, "Acceptance rule", "Lossless", "Lossy")
-            ]
-            st.caption(plain(rule.summary))
-            options.draw("r", rule, name)
+            lane_form.judging(kind, name)
         with lengths:
-            uses_length = core.uses_length(_read(name))
-            gamma = links.GAMMA
-            st.slider(
-                "Guesses per round, γ", int(gamma.low), int(gamma.high), key=widgets.key("gamma", name),
-                disabled=not uses_length, help=define("Draft length γ"), persist_state="page",
-            )  # fmt: skip
-            tree = core.guesses_tree(_read(name))
-            # The same for every proposer: a widget whose options' names change is another one, and has lost its value.
-            titles = controls.length_titles(False) | {
-                core.USUAL.length_policy: "Fixed γ, or the tree as proposed"
-            }
-            policy = LENGTH_POLICIES[_pick(name, "length", "How far to guess", titles, "Length policy")]
-            st.caption(controls.length_words(policy.name, tree))
-            options.draw("l", policy, name)
-            st.toggle(
-                "Guess while the target checks", key=widgets.key("overlap", name),
-                disabled=not kind.can_overlap, persist_state="page",
-            )  # fmt: skip
-            number_box(
-                "Memory for a round, MB (0: no limit)", links.MEMORY.refusal, step=1.0,
-                key=widgets.key("memory", name), persist_state="page", help=more.MEMORY_WORDS,
-            )  # fmt: skip
-    state.lanes[name] = _read(name)
+            lane_form.draft_length(kind, name)
+            lane_form.lengths(kind, name)
+    take()
 
 
 def take() -> None:
-    """Copy the open form's values into its lane before the cards are drawn."""
+    """Copy the open form's values into its lane, what is invalid in it as it was."""
     name = state.editing
     if name is not None and name in state.lanes and widgets.is_drawn(name):
-        state.lanes[name] = _read(name)
+        state.lanes[name], _ = widgets.read(name, state.lanes[name])
 
 
 def close() -> None:
@@ -96,29 +60,3 @@ def race() -> None:
 def broken(name: str) -> str | None:
     """The form's first invalid value, as a sentence; None if all are valid or no form is open."""
     return widgets.read(name, state.lanes[name])[1] if widgets.is_drawn(name) else None
-
-
-def _read(name: str) -> Lane:
-    """The lane that the form holds; what is invalid in it as it was."""
-    return widgets.read(name, state.lanes[name])[0]
-
-
-def _pick(name: str, what: str, words: str, titles: Mapping[str, str], *terms: str) -> str:
-    return str(
-        st.selectbox(
-            words,
-            list(titles),
-            format_func=titles.__getitem__,
-            key=widgets.key(what, name),
-            help=define(*terms),
-            persist_state="page",
-        )
-    )
-
-
-def _proposers(missing: Mapping[str, str | None]) -> dict[str, str]:
-    return {
-        name: f"{kind.title} (not with these models)" if missing.get(name) else kind.title
-        for name, kind in controls.proposers().items()
-        if name != "none"
-    }

@@ -316,11 +316,6 @@ def uses_length(lane: Lane) -> bool:
     return _drafts(lane) == "chain" and "length" in PROPOSERS[lane.proposer].uses
 
 
-def guesses_tree(lane: Lane) -> bool:
-    """Whether the lane's proposer guesses trees, whose size is its own setting."""
-    return "tree" in _drafts(lane)
-
-
 def _drafts(lane: Lane) -> str:
     """What the lane's proposer drafts; nothing where its options are none."""
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -59,15 +59,13 @@ def number(
     *,
     disabled: bool = False,
     unset: str = "",
+    key: str = "",
+    persist: Literal["page", "session"] = "session",
 ) -> None:
     """A number of the page's table; `kind` is slider or number. It may be `unset`: what its empty box then says."""
     cast = int if setting.whole else float
-    common: dict[str, Any] = {
-        "step": cast(step),
-        "key": setting.key,
-        "persist_state": "session",
-        "help": words,
-    }
+    key = key or setting.key
+    common: dict[str, Any] = {"step": cast(step), "key": key, "persist_state": persist, "help": words}
     if kind == "slider":
         low, high = cast(setting.low), cast(setting.high)
         st.slider(label, min_value=low, max_value=high, disabled=disabled, **common)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import Field
 
-from app.choosing import controls, options
+from app.choosing import controls, lane_form, options
 from app.decoding.runs import Runs
 from app.lanes import lane
 from app.metrics import numbers
@@ -203,7 +203,7 @@ def test_a_lossy_rule_is_labelled_everywhere_and_promises_no_equal_texts(fresh: 
 def test_lossless_rules_are_not_called_lossy(race_traces: list[Trace]) -> None:
     assert not any(lossy(trace) for trace in race_traces)
     for name, rule in RULES.items():
-        assert controls.rule_title(name).startswith("lossy: ") == (not rule.lossless)
+        assert lane_form.rule_title(name).startswith("lossy: ") == (not rule.lossless)
 
 
 def test_the_length_policy_and_its_options_reach_the_core(fresh: Runs) -> None:
@@ -248,7 +248,7 @@ def test_every_proposer_rule_and_policy_of_the_core_can_be_drawn_and_is_said_to_
 
 
 def test_plain_decoding_stands_last_and_the_usual_proposer_first() -> None:
-    offered = list(controls.proposers())
+    offered = list(lane_form.proposers())
     assert offered[0] == Settings().proposer
     assert offered[-1] == "none"
     assert set(offered) == set(PROPOSERS)
