@@ -66,7 +66,7 @@ def open_page(page: str, table: Iterable[Field] = (), further: Collection[str] =
         state.noted.pop(page, None)  # returning from another page shows the last run again
     table = [*TABLE, *table]
     found, complaints = links.read(params, table, further)
-    address.fill(table, found)
+    address.fill(table, found, anew=state.last_prompt is None)
     _note_models()
     state.complaints = complaints + _open_prompt(params)
     state.opened = page

@@ -58,6 +58,10 @@ class Text:
         """The value where nothing is chosen."""
         return self.default
 
+    def typed(self, sent: Any) -> Any:
+        """The value that a browser says its widget holds; None if that is none of it."""
+        return sent if type(sent) is type(self.default) else None
+
     def refusal(self, value: Any) -> str | None:
         """Why its widget's value cannot be used, as a sentence; None if it can."""
         return None
@@ -90,6 +94,10 @@ class Name(Text):
     """
 
     titles: Callable[[], Mapping[str, str]] = dict
+
+    def typed(self, sent: Any) -> Any:
+        """See `Text.typed`."""
+        return next((name for name, title in self.titles().items() if title == sent), None)
 
     def read(self, texts: Sequence[str]) -> Any:
         """See `Text.read`."""
@@ -144,6 +152,10 @@ class Stops(Text):
         """See `Text.write`."""
         return list(value)
 
+    def start(self) -> Any:
+        """None."""
+        return []
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -183,6 +195,12 @@ class Number:
     def start(self) -> float | None:
         """See `Text.start`."""
         return self.default
+
+    def typed(self, sent: Any) -> float | None:
+        """See `Text.typed`."""
+        value = sent[0] if isinstance(sent, list) and sent else sent
+        fits = isinstance(value, float) and self.fits(value)
+        return None if not fits else int(value) if self.whole else float(value)
 
     def write(self, value: float | None) -> list[str]:
         """See `Text.write`."""

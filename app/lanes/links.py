@@ -37,7 +37,7 @@ NGRAM = Number("no_repeat_ngram_size", "The length of sequences written once", 0
 GENERATION = Switch("generation", "Whether the model's generation config is used", True)
 SEED = Number("seed", "The seed", 0, 2**31 - 1, 0)
 TOKENS = Number("tokens", "The number of new tokens", 1, 1024, 128)
-STOP = Stops("stop", default=())
+STOP = Stops("stop", default=[])
 OVERLAP = Switch("overlap", "Overlap", False)
 MEMORY = Number("memory", "The memory budget", 0, 1_000_000, 0, whole=False)
 NUMBERS = (GAMMA, TEMPERATURE, TOP_K, TOP_P, MIN_P, PENALTY, NGRAM, SEED, TOKENS, MEMORY)

@@ -18,7 +18,7 @@ from app.config import is_loopback
 from app.lanes import links
 from app.lanes.fields import Field
 
-from .quirks import LaggingAddress, came_by_history
+from .quirks import LaggingAddress, brought_along, came_by_history
 from .state import state
 
 _KEPT = "address_written"
@@ -29,11 +29,21 @@ def params() -> dict[str, list[str]]:
     return {key: st.query_params.get_all(key) for key in st.query_params}
 
 
-def fill(table: Iterable[Field], found: Mapping[str, Any]) -> None:
-    """Give the page's widgets what was found in its link, and else their defaults. Settings that last keep theirs."""
+def fill(table: Iterable[Field], found: Mapping[str, Any], *, anew: bool = False) -> None:
+    """Give the page's widgets what was found in its link, and else their defaults. Settings that last keep theirs.
+
+    `anew`: the session begins; what the boxes of a browser hold that comes back to a new session counts before all.
+    """
     for each in table:
-        if each.key in found or not (each.lasts and each.key in st.session_state):
-            st.session_state[each.key] = found.get(each.key, each.start())
+        value = found.get(each.key, each.start())
+        if each.key in st.session_state:
+            if each.lasts and each.key not in found:
+                value = st.session_state[each.key]
+            del st.session_state[
+                each.key
+            ]  # else it stays the value of another page's widget until this one's is drawn
+        sent = each.typed(brought_along(each.key)) if anew else None
+        st.session_state[each.key] = value if sent is None else sent
 
 
 def write(

@@ -241,17 +241,21 @@ def _write(address: MutableMapping[str, str], key: str, value: str | None) -> No
 # --- A browser that comes back ---
 
 
-def brought_along(key: str) -> str | None:
-    """The text that the box with this key holds in a browser whose session is new here; None if it sent none.
+def brought_along(key: str) -> Any:
+    """What the widget with this key holds in a browser whose session is new here; None if it sent nothing.
 
     After the server was started again, a page stays as it is until its visitor presses something. That press starts a
     session, and only a widget that was drawn gives its value: what was typed meanwhile is in the press, under the
     widget's id, which ends with its key.
     """
     context = get_script_run_ctx()
-    sent = context.session_state.get_widget_states() if context is not None else []
-    # an id is $$ID-<hash>-<key>
-    return next((each.string_value for each in sent if each.id.split("-", 2)[-1] == key), None)
+    for each in context.session_state.get_widget_states() if context is not None else ():
+        if each.id.split("-", 2)[-1] == key and (
+            kind := each.WhichOneof("value")
+        ):  # an id is $$ID-<hash>-<key>
+            value = getattr(each, kind)
+            return list(value.data) if kind.endswith("array_value") else value
+    return None
 
 
 # --- The menu on a phone ---

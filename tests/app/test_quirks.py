@@ -162,6 +162,42 @@ def test_a_script_that_sets_a_box_s_text_overrides_what_a_browser_brought_along(
     assert back.session_state.found == "typed"
 
 
+def test_a_browser_that_comes_back_to_a_new_session_keeps_what_its_boxes_hold() -> None:
+    """Catches: a slider that was moved while the server was started again, put back to what the address says."""
+
+    def script() -> None:
+        import streamlit as st
+
+        from app.lanes import links
+        from app.ui import address
+
+        if "tokens" not in st.session_state:
+            table = links.TOP_P, links.TOKENS, links.CHAT, links.SYSTEM, links.SEED
+            address.fill(table, links.read(address.params(), table)[0], anew=True)
+        st.slider("p", 0.05, 1.0, step=0.05, key="top_p")
+        st.number_input("Tokens", step=1, key="tokens")
+        st.number_input("Seed", step=1, key="seed")
+        st.toggle("Chat", key="chat")
+        st.text_input("System", key="system")
+
+    drawn = AppTest.from_function(script).run()
+    assert (drawn.slider(key="top_p").value, drawn.number_input(key="tokens").value) == (1.0, 128)
+    slider = WidgetState(id=drawn.slider(key="top_p").proto.id)
+    slider.double_array_value.data.append(0.5)
+    sent = [
+        slider,
+        WidgetState(id=drawn.number_input(key="tokens").proto.id, double_value=9.0),
+        WidgetState(id=drawn.number_input(key="seed").proto.id, double_value=-1.0),  # none can be used
+        WidgetState(id=drawn.toggle(key="chat").proto.id, bool_value=False),
+        WidgetState(id=drawn.text_input(key="system").proto.id, string_value="Be brief"),
+    ]
+    back = AppTest.from_function(script)
+    back.query_params["tokens"] = back.query_params["seed"] = "7"
+    back._run(WidgetStates(widgets=sent))
+    values = [back.session_state[key] for key in ("top_p", "tokens", "seed", "chat", "system")]
+    assert values == [0.5, 9, 7, False, "Be brief"]
+
+
 def test_streamlit_s_page_has_inline_scripts_and_each_is_in_the_policy() -> None:
     """Catches: a script with an attribute, which would be refused, and a work-around for scripts that are no more."""
     page = (STATIC / "index.html").read_text(encoding="utf-8")
