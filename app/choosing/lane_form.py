@@ -97,7 +97,7 @@ def guessing(kind: Any, of: str = "") -> None:
 
 def judging(kind: Any, of: str = "") -> None:
     """The acceptance rule and its options."""
-    found = drafts(kind, of)
+    found: Any = drafts(kind, of)
     titles = {
         name: rule_title(name) + (" (not with this proposer)" if found and rule.unsuited(found) else "")
         for name, rule in RULES.items()

@@ -69,6 +69,12 @@ def test_what_is_written_reads_back_and_defaults_are_left_out() -> None:
         ({"tokens": "9" * 400}, "number of new tokens"),
         ({"proposer": "magic"}, "proposer “magic”, which does not exist here; “Draft model” is used"),
         ({"proposer": "draftmodel"}, "“Draft model” is used. Did you mean “draft-model”?"),
+        (
+            {"repetition_penalty": "0"},
+            "repetition penalty has to be a number from 0.5 to 2; the link says 0, so the usual",
+        ),
+        ({"no_repeat_ngram_size": "1.5"}, "whole number from 0 to 20"),
+        ({"device": "toaster"}, "device “toaster”, which does not exist here; “auto” is used"),
         ({"model": "someone/else"}, "model"),
         ({"chat": "perhaps"}, "has to be true or false; the link says “perhaps”, so true is used"),
         ({"generation": "1"}, "generation config is used has to be true or false"),

@@ -155,12 +155,22 @@ def test_an_option_comes_back_when_its_proposer_does_and_never_goes_to_another(
     ],
 )  # fmt: skip
 def test_a_link_with_a_wrong_option_gets_a_sentence_and_the_rest_holds(
-    fresh: Runs, own: None, key: str, text: str, sentence: str
+    own: None, key: str, text: str, sentence: str
 ) -> None:
-    at = page(**{"proposer": "test-lookup", "o.many": "12", key: text})
-    assert sentence in words(at).replace("\\", "")
+    found, complaints = lane.read({"proposer": ["test-lookup"], "o.many": ["12"], key: [text]})
+    assert len(complaints) == 1 and sentence in complaints[0]
+    assert found == lane.Lane(proposer="test-lookup", options={"many": 12})
+    assert lane.write(found) == {"o.many": ["12"]}
+    check(found.settings(Settings()))
+
+
+def test_the_page_says_what_is_wrong_with_a_link_s_option_and_corrects_the_address(
+    fresh: Runs, own: None
+) -> None:
+    at = page(**{"proposer": "test-lookup", "o.many": "12", "o.steps": "99"})
+    assert "the link says “99”, so 3 is used" in words(at).replace("\\", "")
     assert at.number_input(key="o.test-lookup.many").value == 12
-    assert key not in at.query_params
+    assert "o.steps" not in at.query_params and param(at, "o.many") == "12"
     press(at, "go")
     assert not at.error
 
