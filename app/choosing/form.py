@@ -213,10 +213,11 @@ def read(form: str = "", before: Lane | None = None) -> tuple[Lane, str | None]:
     An option that cannot be read has its value of `before`, the previous lane.
     """
     otherwise = before or Lane()
-    lane = replace(
-        otherwise,
-        **{name: st.session_state.get(key(name, form), getattr(otherwise, name)) for name in KEYS},
-    )
+    chosen = {name: st.session_state.get(key(name, form), getattr(otherwise, name)) for name in KEYS}
+    for name, owners in ((table.setting, table.owners) for table in TABLES.values()):
+        if chosen[name] not in owners:  # Streamlit sends the title that the option had before
+            chosen[name] = state.last_picked.get(key(name, form), getattr(otherwise, name))
+    lane = replace(otherwise, **chosen)
     why_not = links.MEMORY.refusal(lane.memory)
     if why_not:
         lane = replace(lane, memory=otherwise.memory)

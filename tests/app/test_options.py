@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import Field
 
-from app.choosing import controls, lane_form, options
+from app.choosing import controls, form, lane_form, options
 from app.decoding.runs import Runs
 from app.lanes import lane
 from app.metrics import numbers
@@ -183,6 +183,19 @@ def test_a_list_that_cannot_be_read_is_said_beside_run_and_stays(fresh: Runs, ow
     assert "Paths (Test lookup) has to be a list" in at.error[0].value.replace("\\", "")
     assert at.text_area(key="o.test-lookup.paths").value == "[0,"
     assert sum(fresh.counts().values()) == 0
+
+
+def test_a_title_that_an_option_had_before_is_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser sends what the chosen option was called, also when it is called otherwise now. Catches: a form that
+    cannot be closed, or loses its choice, after the proposer was changed."""
+    held = {
+        "lane1.proposer": "lookahead",
+        "lane1.length": "Fixed γ",
+        "last_picked": {"lane1.length": "confidence"},
+    }
+    monkeypatch.setattr(form.st, "session_state", held)
+    found, why_not = form.read("lane1", lane.Lane())
+    assert (found.proposer, found.length, why_not) == ("lookahead", "confidence", None)
 
 
 def test_what_does_not_go_together_is_said_before_a_run(fresh: Runs) -> None:

@@ -277,7 +277,8 @@ def test_a_run_of_the_lab_goes_home_as_one_page_that_plays(open_page: Open) -> N
 
 
 def test_a_presentation_is_the_player_alone_in_large_type_and_escape_leads_back(open_page: Open) -> None:
-    shown = open_page("/?seed=7&present=1")
+    shown = open_page("/?seed=7")
+    shown.goto(f"{shown.url}&present=1")
     shown.locator(".player .lane").last.wait_for()
     for gone in ("stHeader", "stSidebar", "stToolbar"):
         assert shown.get_by_test_id(gone).locator("visible=true").count() == 0
