@@ -23,10 +23,7 @@ ORDER = """
     SpecdecError ModelError PromptError SettingsError TraceError
 """.split()
 PARTS = "Header ModelInfo Race Round Nodes Committed Position Candidates Output Stats".split()
-MODULES = {
-    name: f"specdec_core.{name}"
-    for name in ("exact", "lengths", "proposers", "rules", "testing", "theory", "tree")
-}
+MODULES = {name: f"specdec_core.{name}" for name in ("lengths", "proposers", "rules", "tree")}
 RANGES = {
     "minimum": "at least {:,}",
     "exclusiveMinimum": "above {:,}",

@@ -40,7 +40,7 @@ from .common import (
     read_prompt,
     write,
 )
-from .options import LANE_HELP, Shared, apart, lanes_of, names_of, pairs_of, with_shared
+from .options import LANE_HELP, SharedOptions, apart, lanes_of, names_of, pairs_of, with_shared
 from .render import err, out, sentences
 
 app = typer.Typer(
@@ -66,7 +66,7 @@ JsonFile = Annotated[
 @app.command()
 @with_shared
 def decode(
-    shared: Shared,
+    shared: SharedOptions,
     prompt: Prompt,
     proposer: Annotated[
         str, typer.Option("--proposer", "-p", help=f"{names_of(PROPOSERS)}.")
@@ -108,7 +108,7 @@ def decode(
 @app.command()
 @with_shared
 def race(
-    shared: Shared,
+    shared: SharedOptions,
     prompt: Prompt,
     proposer: Annotated[
         list[str] | None,
@@ -182,7 +182,7 @@ def export(
     """Make one HTML file that plays traces in any browser, without a server or a network."""
     with sentences():
         from specdec_core.record.read import read_traces
-        from specdec_core.record.show import show
+        from specdec_measure.show import show
 
         if output.resolve() in [file.resolve() for file in files]:
             raise SpecdecError(
@@ -294,7 +294,7 @@ def profile(
         from . import profile as cli_profile
 
         cli_profile.save(None, out)
-        plan = recording.Plan(measurements=measurements, seconds=seconds)
+        plan = recording.PassPlan(measurements=measurements, seconds=seconds)
         plan = replace(plan, contexts=tuple(context or plan.contexts), widths=tuple(width or plan.widths))
         with err.status("loading models …") as status:
             models = cli_profile.models_for((model, draft), (shape, draft_shape), device, dtype, not eager)

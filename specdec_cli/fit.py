@@ -18,12 +18,12 @@ from rich.text import Text
 from specdec_core.foundations.errors import PromptError, SettingsError
 
 from .common import load
-from .options import Shared
+from .options import SharedOptions
 from .render import err, out, shown
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
-    from specdec_measure.fitting import Fit, Progress
+    from specdec_measure.fitting import Fit, FitProgress
 
 EVERY_S = 30.0  # between two lines of progress, at the most
 SOUGHT = {
@@ -34,7 +34,7 @@ SOUGHT = {
 
 
 def fit(
-    shared: Shared,
+    shared: SharedOptions,
     prompts: Annotated[
         Path,
         typer.Option(
@@ -64,7 +64,7 @@ def fit(
     ] = True,
 ) -> None:
     """Find the fastest way to decode your own prompts with a model, tested on prompts held back from the search."""
-    usual = Shared()
+    usual = SharedOptions()
     for name, option in SOUGHT.items():
         if getattr(shared, name) != getattr(usual, name):
             raise SettingsError(
@@ -116,7 +116,9 @@ def _asked(prompts: Path, minutes: float, wish: str, requests: int | None) -> di
     return {"minutes": minutes, "wish": wish, "requests": requests}
 
 
-def _watched(models: Models, shared: Shared, prompts: Path, folder: Path, asked: dict[str, Any]) -> Fit:
+def _watched(
+    models: Models, shared: SharedOptions, prompts: Path, folder: Path, asked: dict[str, Any]
+) -> Fit:
     """Fit, with a progress bar on a terminal and with lines elsewhere."""
     from specdec_measure.fitting import fit
 
@@ -137,13 +139,13 @@ class _Lines(AbstractContextManager["_Lines"]):
     """Progress as plain lines: one for each stage, and one whenever `EVERY_S` have passed."""
 
     def __init__(self) -> None:
-        self._ahead: Progress | None = None
+        self._ahead: FitProgress | None = None
         self._said = 0.0
 
     def __exit__(self, *raised: object) -> None:
         pass
 
-    def show(self, ahead: Progress) -> None:
+    def show(self, ahead: FitProgress) -> None:
         """Receive the progress."""
         new = self._ahead is None or ahead.phase != self._ahead.phase
         self._ahead = ahead
@@ -157,7 +159,7 @@ class _Lines(AbstractContextManager["_Lines"]):
         if self._ahead is not None and time.monotonic() - self._said >= EVERY_S:
             self._say(self._ahead)
 
-    def _say(self, ahead: Progress) -> None:
+    def _say(self, ahead: FitProgress) -> None:
         self._said = time.monotonic()
         err.print(Text(_words(ahead) + f" ({_left(ahead)})"), soft_wrap=True)
 
@@ -177,7 +179,7 @@ class _Bar(AbstractContextManager["_Bar"]):
     def __exit__(self, *raised: object) -> None:
         self._bar.stop()
 
-    def show(self, ahead: Progress) -> None:
+    def show(self, ahead: FitProgress) -> None:
         """Receive the progress."""
         from specdec_measure.fitting.run import CONTINUED
 
@@ -189,15 +191,15 @@ class _Bar(AbstractContextManager["_Bar"]):
         """The bar moves by itself."""
 
 
-def _words(ahead: Progress) -> str:
+def _words(ahead: FitProgress) -> str:
     return Text(shown(f"{ahead.phase}: {ahead.words}")).plain
 
 
-def _left(ahead: Progress) -> str:
+def _left(ahead: FitProgress) -> str:
     return f"{max(0.0, ahead.budget - ahead.spent) / 60:.1f} min left"
 
 
-def _loading(shared: Shared) -> dict[str, str]:
+def _loading(shared: SharedOptions) -> dict[str, str]:
     """What `load_models` was given, by parameter."""
     given: dict[str, Any] = {
         "target": shared.model or "bundled", "draft": shared.draft, **shared.parts,

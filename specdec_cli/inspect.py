@@ -28,7 +28,7 @@ def inspect(
     """What is in these files: who wrote them, what each tensor is for, and what is done with them here."""
     with sentences():
         check_progress(progress)
-        from specdec_core.models.inspect import inspect as look
+        from specdec_measure.inspect import inspect as look
 
         try:
             report = look(path, target)

@@ -25,7 +25,7 @@ from specdec_core.models.catalogue import HEADS
 from specdec_core.models.chat import Chat
 from specdec_core.proposers import PROPOSERS, proposer_class
 from specdec_core.rules import RULES, rule_class
-from specdec_core.settings import Settings
+from specdec_core.settings import SAMPLING, Settings
 
 from .render import sentences
 
@@ -51,6 +51,9 @@ LANE_HELP = (
     "A lane, as name or name,key=value,key=value; can be repeated. Keys are the proposer's options, "
     f"{', '.join(LANE)}, r.NAME for the rule's and l.NAME for the length policy's options."
 )
+TEXT_SETTINGS = ("max_new_tokens", "seed", *SAMPLING)
+"""The settings that all lanes share, by the same names here."""
+USUAL = Settings()
 DRAFTS = ("larger_draft", "parallel_draft", "foreign_draft")
 MODELS, GUESSING, JUDGING, TEXT = "Models", "Guessing", "Judging", "Text"
 OPEN = "If left out: as the model's generation config sets it."
@@ -68,7 +71,7 @@ def flags() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class SharedOptions:
     """The options that decode and race have in common."""
 
     model: Annotated[
@@ -106,45 +109,45 @@ class Shared:
     ] = None
     draft_length: Annotated[
         int, _option(GUESSING, "--draft-length", "-g", help="γ, how many tokens are proposed per round.")
-    ] = 4
+    ] = USUAL.draft_length
     length_policy: Annotated[
         str, _option(GUESSING, help=f"How far to guess: {names_of(LENGTH_POLICIES)}.")
-    ] = "fixed"
+    ] = USUAL.length_policy
     length_option: Annotated[
         list[str] | None, _option(GUESSING, help=f"An option of the length policy, {PAIRS}")
     ] = None
     overlap: Annotated[
         bool, _option(GUESSING, "--overlap", help="Draft the next round while the target checks this one.")
-    ] = False
+    ] = USUAL.overlap
     memory_budget_mb: Annotated[
         float, _option(GUESSING, help="Keep a round's tree within this memory, in MB; 0 is no limit.")
-    ] = 0.0
-    rule: Annotated[str, _option(JUDGING, "--rule", "-r", help=f"{names_of(RULES)}.")] = (
-        "speculative-sampling"
-    )
+    ] = USUAL.memory_budget_mb
+    rule: Annotated[str, _option(JUDGING, "--rule", "-r", help=f"{names_of(RULES)}.")] = USUAL.rule
     rule_option: Annotated[list[str] | None, _option(JUDGING, help=f"An option of the rule, {PAIRS}")] = None
     max_new_tokens: Annotated[
         int, _option(TEXT, "--max-new-tokens", "-n", help="How many tokens to write at most.")
-    ] = 128
-    temperature: Annotated[float, _option(TEXT, "--temperature", "-t", help="0 is greedy.")] = 0.0
-    top_k: Annotated[int, _option(TEXT, help="Keep the k most likely tokens; 0 keeps all.")] = 0
+    ] = USUAL.max_new_tokens
+    temperature: Annotated[float, _option(TEXT, "--temperature", "-t", help="0 is greedy.")] = (
+        USUAL.temperature
+    )
+    top_k: Annotated[int, _option(TEXT, help="Keep the k most likely tokens; 0 keeps all.")] = USUAL.top_k
     top_p: Annotated[
         float, _option(TEXT, help="Keep the most likely tokens that make up this probability; 1 keeps all.")
-    ] = 1.0
+    ] = USUAL.top_p
     min_p: Annotated[
         float | None,
         _option(
             TEXT, help=f"Keep tokens at least this likely, as a share of the most likely; 0 keeps all. {OPEN}"
         ),
-    ] = None
+    ] = USUAL.min_p
     repetition_penalty: Annotated[
         float | None,
         _option(TEXT, help=f"Above 1, tokens of the text so far become less likely; 1 is off. {OPEN}"),
-    ] = None
+    ] = USUAL.repetition_penalty
     no_repeat_ngram_size: Annotated[
         int | None, _option(TEXT, help=f"Write no sequence of this many tokens twice; 0 is off. {OPEN}")
-    ] = None
-    seed: Annotated[int, _option(TEXT, help="Fixes every random number.")] = 0
+    ] = USUAL.no_repeat_ngram_size
+    seed: Annotated[int, _option(TEXT, help="Fixes every random number.")] = USUAL.seed
     chat: Annotated[
         bool | None,
         _option(
@@ -162,19 +165,8 @@ class Shared:
     @flags()
     def plain(self) -> Settings:
         """Plain decoding of the same text: no proposer, so the rule does not matter."""
-        return Settings(
-            proposer="none",
-            draft_length=self.draft_length,
-            max_new_tokens=self.max_new_tokens,
-            temperature=self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            min_p=self.min_p,
-            repetition_penalty=self.repetition_penalty,
-            no_repeat_ngram_size=self.no_repeat_ngram_size,
-            seed=self.seed,
-            stop=tuple(self.stop or ()),
-        )
+        same = {name: getattr(self, name) for name in TEXT_SETTINGS}
+        return Settings(proposer="none", draft_length=self.draft_length, stop=tuple(self.stop or ()), **same)
 
     @flags()
     def lane(self, proposer: str, options: dict[str, str]) -> Settings:
@@ -189,14 +181,11 @@ class Shared:
         settings = self.plain().but(
             proposer=proposer,
             options=read(f"the proposer '{proposer}'", fields(kind.Options), options),
-            rule=self.rule,
+            **{name: getattr(self, name) for name in LANE},
             rule_options=read(f"the rule '{self.rule}'", fields(rule.Options), pairs_of(self.rule_option)),
-            length_policy=self.length_policy,
             length_options=read(
                 f"the length policy '{policy.name}'", fields(policy.Options), pairs_of(self.length_option)
             ),
-            overlap=self.overlap,
-            memory_budget_mb=self.memory_budget_mb,
         )
         check(settings)
         return settings
@@ -227,7 +216,7 @@ class Shared:
 
 
 def with_shared(command: Callable[..., None], hidden: Container[str] = ()) -> Callable[..., None]:
-    """`command` with the options of `Shared` added to its own; they are passed together as its first argument.
+    """`command` with the options of `SharedOptions` added to its own; they are passed together as its first argument.
 
     Args:
         hidden: which of them its help leaves out, as the command refuses them.
@@ -237,18 +226,18 @@ def with_shared(command: Callable[..., None], hidden: Container[str] = ()) -> Ca
         for part in signature(command, eval_str=True).parameters.values()
     ]
     own = own[1:]
-    hints = get_type_hints(Shared, include_extras=True)
+    hints = get_type_hints(SharedOptions, include_extras=True)
     hints |= {name: _hidden(hint) for name, hint in hints.items() if name in hidden}
     common = [
         Parameter(part.name, Parameter.KEYWORD_ONLY, default=part.default, annotation=hints[part.name])
-        for part in attributes(Shared)
+        for part in attributes(SharedOptions)
     ]
     names = {part.name for part in own}
 
     @wraps(command)
     def run(**given: Any) -> None:
         with sentences():
-            shared = Shared(**{name: value for name, value in given.items() if name not in names})
+            shared = SharedOptions(**{name: value for name, value in given.items() if name not in names})
             command(shared, **{name: value for name, value in given.items() if name in names})
 
     run.__signature__ = Signature([*own, *common])  # type: ignore[attr-defined]
@@ -263,7 +252,7 @@ def _hidden(hint: Any) -> Any:
     return Annotated[hint.__origin__, option]
 
 
-def lanes_of(shared: Shared, given: Sequence[str], what: str) -> list[tuple[str, Settings]]:
+def lanes_of(shared: SharedOptions, given: Sequence[str], what: str) -> list[tuple[str, Settings]]:
     """Plain decoding and the given lanes, each with the text that names it.
 
     Args:
@@ -311,7 +300,9 @@ def apart(lanes: Iterable[tuple[str, Settings]]) -> dict[str, Settings]:
     return found
 
 
-def _lane(shared: Shared, text: str, name: str, options: dict[str, str], pairs: dict[str, str]) -> Settings:
+def _lane(
+    shared: SharedOptions, text: str, name: str, options: dict[str, str], pairs: dict[str, str]
+) -> Settings:
     known = fields(proposer_class(name).Options)
     own: dict[str, str] = {}
     groups: dict[str, list[str]] = {}

@@ -17,8 +17,8 @@ from specdec_core.models.loading import arrange_weights, assemble, load_models
 from specdec_core.models.sources import resolve
 from specdec_core.runtime.machine import available_bytes, choose_device, choose_dtype
 from specdec_measure.machines.model_sizes import Shape, shape_of
-from specdec_measure.machines.profiles import Recorded, write
-from specdec_measure.machines.recording import Plan
+from specdec_measure.machines.profiles import RecordedProfile, write
+from specdec_measure.machines.recording import PassPlan
 
 FALL = 0.7  # less than this share of a narrower pass's time is more than scatter
 ROOM = 1.1  # free memory needed before creating weights, as a multiple of their size
@@ -80,7 +80,7 @@ def random_model(one: Shape, device: torch.device, dtype: torch.dtype) -> PreTra
     return made
 
 
-def check_asked(models: Models, plan: Plan, given: Sequence[int] | None, eager: bool) -> str | None:
+def check_asked(models: Models, plan: PassPlan, given: Sequence[int] | None, eager: bool) -> str | None:
     """A remark on what has no effect with these models, before anything is measured; None if there is none.
 
     Args:
@@ -116,7 +116,7 @@ def disturbed(seconds: Sequence[float]) -> str | None:
     )
 
 
-def save(profile: Recorded | None, out: Path) -> None:
+def save(profile: RecordedProfile | None, out: Path) -> None:
     """Write the file, whole or not at all; without a profile only check that it can be written.
 
     Raises:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +11,14 @@ from rich.text import Text
 
 from specdec_core.foundations.errors import SettingsError, SpecdecError, TraceError, many, meant
 from specdec_core.proposers import PROPOSERS
-from specdec_core.record import foreign
 from specdec_core.record.read import race_json
 from specdec_core.record.schema import MAX_JSON_BYTES
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
-from specdec_measure.adapters import answers, forms, logs
+from specdec_measure.adapters import answers, foreign, forms, logs
 from specdec_measure.adapters.acceptance import Acceptance
 from specdec_measure.adapters.asked import asked
+from specdec_measure.adapters.unwrapping import utf8
 
 from . import render as cli_render
 from .common import check_writable, load, print_numbers, read_prompt, write
@@ -119,7 +118,7 @@ def _write(traces: list[Trace], output: str | None, page: Path | None) -> None:
     if output is not None:
         write(traces[0].to_json() if len(traces) == 1 else race_json(traces), output)
     if page is not None:
-        from specdec_core.record.show import show
+        from specdec_measure.show import show
 
         show(traces, path=page)
         err.print(Text(f"wrote {page} ({page.stat().st_size:,} bytes)"))
@@ -153,9 +152,10 @@ def _read(file: Path) -> bytes:
         data = file.read_bytes()
     except OSError as error:
         raise TraceError(f"'{file}' cannot be read: {error.strerror or 'unknown error'}.") from None
-    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # what a shell on Windows may write
-        raise TraceError(f"'{file}' is UTF-16 text. Save it as UTF-8, and import that.")
-    data = data.removeprefix(BOM_UTF8)
+    try:
+        data = utf8(data)
+    except TraceError as error:
+        raise TraceError(f"'{file}' cannot be read: {error}") from None
     if not data.strip():
         raise TraceError(
             f"'{file}' is empty; a trace, or an answer, a log or the metrics of a server is expected."

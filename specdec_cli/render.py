@@ -28,7 +28,7 @@ from specdec_core.record.schema import Source, Stats
 from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy
 from specdec_measure.adapters.acceptance import Acceptance
-from specdec_measure.sweep.totals import LEAST_TOKENS
+from specdec_measure.sweep.totals import MIN_TOKENS
 
 for _stream in (sys.stdout, sys.stderr):  # replace characters that the terminal lacks
     if isinstance(_stream, TextIOWrapper):
@@ -79,8 +79,8 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
     notes = []
     if baseline is not None:
         notes.append("speedup: measured in this run, against plain decoding")
-        if min(baseline.tokens, *(trace.stats.tokens for trace in traces.values())) < LEAST_TOKENS:
-            notes.append(f"–: no speedup, fewer than {LEAST_TOKENS} tokens in a lane")
+        if min(baseline.tokens, *(trace.stats.tokens for trace in traces.values())) < MIN_TOKENS:
+            notes.append(f"–: no speedup, fewer than {MIN_TOKENS} tokens in a lane")
     if any(off_the_clock(trace) for trace in traces.values()):
         notes.append("*: this proposer's own time is not counted, so its speed is a bound, not a speedup")
     if any(
@@ -116,7 +116,7 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
         ]
         if baseline is not None:
             rate, plain = stats.tokens_per_second, baseline.tokens_per_second
-            enough = min(stats.tokens, baseline.tokens) >= LEAST_TOKENS
+            enough = min(stats.tokens, baseline.tokens) >= MIN_TOKENS
             cells.append(f"{rate / plain:.2f}×" if enough and rate and plain else "–")
         table.add_row(*cells)
     return table

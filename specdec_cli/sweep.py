@@ -19,13 +19,13 @@ from specdec_core.settings import Settings
 from specdec_measure.sweep import cases as sources
 from specdec_measure.sweep.cases import Case
 from specdec_measure.sweep.lanes import about, complete
-from specdec_measure.sweep.measured import Measured
-from specdec_measure.sweep.run import Progress as Ahead
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.run import SweepProgress as Ahead
 from specdec_measure.sweep.run import sweep as cells
-from specdec_measure.sweep.totals import LEAST_TOKENS, failures, looping, mark, summary, to_csv, to_json
+from specdec_measure.sweep.totals import MIN_TOKENS, failures, looping, mark, summary, to_csv, to_json
 
 from .common import check_writable, load, print_generation, write
-from .options import LANE_HELP, Shared
+from .options import LANE_HELP, SharedOptions
 from .options import lanes_of as named_lanes
 from .render import err, out, shown
 
@@ -37,7 +37,7 @@ FAILURES = 5  # are listed one by one
 
 
 def sweep(
-    shared: Shared,
+    shared: SharedOptions,
     lane: Annotated[
         list[str] | None,
         typer.Option(
@@ -111,7 +111,7 @@ def check_store(store: Path | None) -> None:
             raise SpecdecError(f"'{store}' is not a sweep's file, and was not changed. Choose another file.")
 
 
-def lanes_of(shared: Shared, given: Sequence[str]) -> list[Settings]:
+def lanes_of(shared: SharedOptions, given: Sequence[str]) -> list[Settings]:
     """Plain decoding and the given lanes; see `options.lanes_of`."""
     return [lane for _, lane in named_lanes(shared, given, "sweep")]
 
@@ -142,9 +142,9 @@ def _bytes(file: str) -> bytes:
 
 def measure(
     models: Models, cases: list[Case], lanes: list[Settings], repeats: int, store: Path | None, quiet: bool
-) -> tuple[list[Measured], bool]:
+) -> tuple[list[MeasuredCase], bool]:
     """Measure, with a progress bar; the rows, and whether they are complete. Ctrl+C stops and keeps the rows."""
-    rows: list[Measured] = []
+    rows: list[MeasuredCase] = []
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -167,7 +167,7 @@ def measure(
     return rows, True
 
 
-def show(rows: Sequence[Measured], machine: str) -> None:
+def show(rows: Sequence[MeasuredCase], machine: str) -> None:
     """The matrix of families and lanes, and what went wrong."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True, show_lines=True)
     lines = summary(rows).to_dict("records")
@@ -184,7 +184,7 @@ def show(rows: Sequence[Measured], machine: str) -> None:
     out.print(
         Text(
             f"Measured on {machine}. Speedup against plain decoding in the same turn, median over prompts; in brackets "
-            f"the quartiles over prompts. ▲ faster, ▼ slower, = within 0.5%, – fewer than {LEAST_TOKENS} tokens. "
+            f"the quartiles over prompts. ▲ faster, ▼ slower, = within 0.5%, – fewer than {MIN_TOKENS} tokens. "
             "τ: tokens per target pass. α: accepted of judged, on chains only.",
             style="dim",
         )
@@ -205,7 +205,7 @@ def show(rows: Sequence[Measured], machine: str) -> None:
         err.print(Text(f"… and {len(failed) - FAILURES} more; --json has them all."))
 
 
-def recommend(rows: Sequence[Measured], lanes: Sequence[Settings]) -> None:
+def recommend(rows: Sequence[MeasuredCase], lanes: Sequence[Settings]) -> None:
     """Which lane to take, and how sure that is: among the lossless ones whose drafting is on the clock."""
     from specdec_measure.analysis.advice import advise, ineligible
 
@@ -241,7 +241,7 @@ def _cell(line: dict[str, Any] | None) -> Text:
     return cell
 
 
-def stopped(rows: Sequence[Measured], total: int, store: Path | None) -> typer.Exit:
+def stopped(rows: Sequence[MeasuredCase], total: int, store: Path | None) -> typer.Exit:
     """Say what is kept after Ctrl+C."""
     kept = (
         f"They are in {store}; the same command continues from there."
@@ -253,7 +253,7 @@ def stopped(rows: Sequence[Measured], total: int, store: Path | None) -> typer.E
 
 
 def exports(
-    models: Models, lanes: list[Settings], rows: Sequence[Measured], csv: str | None, json: str | None
+    models: Models, lanes: list[Settings], rows: Sequence[MeasuredCase], csv: str | None, json: str | None
 ) -> list[tuple[str, str]]:
     """The requested files and their contents."""
     files = []

@@ -40,7 +40,7 @@ _HOMES = {
     "TraceError": "specdec_core.foundations.errors",
     "assemble": "specdec_core.models.loading",
     "decode": "specdec_core.engine.decode",
-    "decode_batch": "specdec_core.engine.batch",
+    "decode_batch": "specdec_measure.batch.decode",
     "fit": "specdec_measure.fitting.run",
     "load_models": "specdec_core.models.loading",
     "race": "specdec_core.engine.race",
@@ -78,7 +78,6 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order)
 ]
 
 if TYPE_CHECKING:
-    from specdec_core.engine.batch import decode_batch
     from specdec_core.engine.decode import decode, stream
     from specdec_core.engine.events import Ended, Finished, Started, Step
     from specdec_core.engine.race import race
@@ -98,11 +97,15 @@ if TYPE_CHECKING:
     from specdec_core.rules import RULES
     from specdec_core.settings import Settings
     from specdec_core.tree import TokenTree
+    from specdec_measure.batch.decode import decode_batch
     from specdec_measure.fitting.run import Fit, fit
 
 
 # Modules that are part of the public face under a short name: sd.theory, sd.gallery, …
 _MODULES = {
+    "testing": "specdec_measure.testing",
+    "exact": "specdec_measure.exact",
+    "theory": "specdec_measure.theory",
     "adapters": "specdec_measure.adapters",
     "advice": "specdec_measure.analysis.advice",
     "analysis": "specdec_measure.analysis",
@@ -113,7 +116,7 @@ _MODULES = {
     "diagnosis": "specdec_measure.analysis.diagnosis",
     "errors": "specdec_core.foundations.errors",
     "events": "specdec_core.engine.events",
-    "frames": "specdec_core.record.frames",
+    "frames": "specdec_measure.frames",
     "gallery": "specdec_lessons.gallery",
     "ledger": "specdec_measure.analysis.memory",
     "loops": "specdec_core.record.repeats",
@@ -123,7 +126,7 @@ _MODULES = {
     "profiles": "specdec_measure.machines.profiles",
     "roofline": "specdec_measure.machines.roofline",
     "shapes": "specdec_measure.machines.model_sizes",
-    "show": "specdec_core.record.show",
+    "show": "specdec_measure.show",
     "stats": "specdec_core.record.stats",
     "sweep": "specdec_measure.sweep",
     "trace": "specdec_core.record.trace",

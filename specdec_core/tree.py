@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 
 ROOT = -1  # parent of the first proposed tokens: the last committed token
+
+
+Drafts = Literal["none", "chain", "fixed tree", "independent tree", "distinct tree"]
+"""How siblings are chosen: not at all; deterministically; drawn with replacement; drawn without replacement."""
 
 
 class TokenTree:

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specdec_core.engine.decode import decode
-from specdec_core.exact.distribution import (
+from specdec_core.foundations.lazy_torch import torch
+from specdec_core.models.bundle import Models
+from specdec_core.models.chat import Prompt
+from specdec_core.record.trace import Trace
+from specdec_core.rules import RULES, Judgement, Rule
+from specdec_core.settings import Settings
+from specdec_core.tree import TokenTree
+from specdec_measure.exact.distribution import (
     Context,
     Distribution,
     NextProbs,
@@ -21,13 +28,6 @@ from specdec_core.exact.distribution import (
     target_distribution,
     total_variation,
 )
-from specdec_core.foundations.lazy_torch import torch
-from specdec_core.models.bundle import Models
-from specdec_core.models.chat import Prompt
-from specdec_core.record.trace import Trace
-from specdec_core.rules import RULES, Judgement, Rule
-from specdec_core.settings import Settings
-from specdec_core.tree import TokenTree
 
 from .broken import BrokenReader, OneCoin, Side, with_reader
 
@@ -92,7 +92,7 @@ class BrokenCache(Exhibit):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredExhibit:
     """A broken rule beside the right one on the same example, enumerated.
 
     Attributes:
@@ -124,13 +124,13 @@ class Examined:
     tokens_per_pass: tuple[float, float]
 
 
-def measure(exhibit: BrokenRule) -> Measured:
+def measure(exhibit: BrokenRule) -> MeasuredExhibit:
     """The exact distances of an exhibit's rule and of the right one from the target's distribution, on its example."""
     p = _next_probs(exhibit.p, exhibit.greedy)
     length = max(TokenTree([0] * len(exhibit.parents), exhibit.parents).depths) + 1
     target, written = target_distribution(p, length), _written(exhibit, exhibit.rule(), length)
     width = len(exhibit.p[0])
-    return Measured(
+    return MeasuredExhibit(
         broken=total_variation(written, target),
         right=total_variation(_written(exhibit, RULES[exhibit.right](), length), target),
         target=_first(target, width),

@@ -20,9 +20,18 @@ from .broken import (
     SoftmaxGreedy,
     StaleBonus,
 )
-from .exhibits import BrokenCache, BrokenRule, Examined, Exhibit, Measured, examine, measure
+from .exhibits import BrokenCache, BrokenRule, Examined, Exhibit, MeasuredExhibit, examine, measure
 
-__all__ = ["GALLERY", "BrokenCache", "BrokenRule", "Examined", "Exhibit", "Measured", "examine", "measure"]
+__all__ = [
+    "GALLERY",
+    "BrokenCache",
+    "BrokenRule",
+    "Examined",
+    "Exhibit",
+    "MeasuredExhibit",
+    "examine",
+    "measure",
+]
 
 _P, _Q = ((0.5, 0.3, 0.2),), ((0.2, 0.3, 0.5),)
 _CHAIN = (-1, 0)

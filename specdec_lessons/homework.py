@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from specdec_core.engine.decode import decode
-from specdec_core.exact.distribution import distance, output_distribution, total_variation
 from specdec_core.foundations.lazy_torch import torch
 from specdec_core.models.bundle import Models
 from specdec_core.proposers import PROPOSERS, Context, Proposal, Proposer
@@ -21,6 +20,7 @@ from specdec_core.rules import Judgement, Rule
 from specdec_core.rules.base import walk
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
+from specdec_measure.exact.distribution import distance, output_distribution, total_variation
 from specdec_measure.sweep.cases import shipped
 
 from .gallery import GALLERY, BrokenRule
@@ -42,7 +42,7 @@ EXAMPLES = (
     ([0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]),  # two tokens are missing, in another proportion than p's
 )
 TREES: tuple[list[int], ...] = ([], [-1, 0, 1], [-1, -1], [-1, 0, 0, 1, 1], [-1, -1, 0, 2, 1])
-NEAR = 0.9  # of the tokens per pass of prompt lookup that a student's proposer has to reach
+SHARE_TO_REACH = 0.9  # of the tokens per pass of prompt lookup that a student's proposer has to reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def _proposer(propose: Propose, models: Models) -> str:
     if guesses != [9, 10]:
         raise _Wrong(f"After 7 8 9 10 11 7 8 it guesses {guesses}; last time 9 and 10 followed 7 8.")
     own, usual = _passes(propose, models)
-    if own < NEAR * usual:
+    if own < SHARE_TO_REACH * usual:
         raise _Wrong(
             f"On three texts to copy it reaches {own:.2f} tokens per pass; prompt lookup with two tokens reaches "
             f"{usual:.2f}. Is the whole text searched, and the newest place taken?"

@@ -15,25 +15,25 @@ from specdec_core.tree import TokenTree
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class JacobiRow:
     """The tokens after a pass; the first `certain` of them are what greedy decoding writes."""
 
     tokens: list[int]
     certain: int
 
 
-def jacobi(reader: Reader, root: int, guess: Sequence[int]) -> list[Row]:
+def jacobi(reader: Reader, root: int, guess: Sequence[int]) -> list[JacobiRow]:
     """The rows from the first guess until all are certain; each but the first took one pass.
 
     Args:
         reader: has read the text but for its last token, `root`; is left unchanged.
         guess: the first guess of what follows the root, at least one token.
     """
-    rows = [Row(list(guess), 0)]
+    rows = [JacobiRow(list(guess), 0)]
     while rows[-1].certain < len(guess):
         before = rows[-1].tokens
         written = reader.read(root, TokenTree.chain(before)).argmax(-1).tolist()[: len(before)]
         right = next((at for at, token in enumerate(before) if token != written[at]), len(before))
         # after correct tokens the next one is correct too
-        rows.append(Row(written, min(len(before), right + 1)))
+        rows.append(JacobiRow(written, min(len(before), right + 1)))
     return rows

@@ -8,7 +8,7 @@ from app import services
 from app.choosing import controls, current, form, lane_form, model_picker, more, prompt, warming
 from app.decoding.models import Choice
 from app.player import CURSOR
-from app.running import corner, flow, headline, results
+from app.running import flow, header_links, headline, results
 from app.text import plain
 from app.ui import address, presenter
 from app.ui.state import state
@@ -79,10 +79,10 @@ if example is not None:
 with st.container(key="stage"):
     run.play(example)
 with words:  # last: a run that has just been started is to be seen before the glossary is drawn again
-    corner.draw("lab")
+    header_links.draw("lab")
 if run.result and not presenter.presenting():
     headline.show(run.result)
     results.charts(run.result)
-    results.downloads(run.result)
+    results.download_box(run.result)
     results.onward(run.result)
 form.write_lab()

@@ -16,7 +16,7 @@ import streamlit as st
 from app import services
 from app.lanes import lane as lanes
 from app.lanes import links
-from app.lanes.fields import Field, Name, Params
+from app.lanes.fields import Field, NameField, Params
 from app.lanes.lane import KEYS, TABLES, Lane
 from app.records import visitor
 from app.ui import address, quirks
@@ -26,7 +26,7 @@ from specdec_core.foundations.options import OptionField, fields
 from . import current, defaults, model_picker, presets
 
 TABLE: tuple[Field, ...] = (
-    Name("model", lasts=True, titles=model_picker.titles),
+    NameField("model", lasts=True, titles=model_picker.titles),
     *links.SHARED,
 )
 

@@ -54,7 +54,7 @@ def _looked(name: str, parts: set[str]) -> dict[str, Any] | str:
 
 
 def show(report: dict[str, Any]) -> None:
-    """A report of `specdec_core.models.inspect`."""
+    """A report of `specdec_measure.inspect`."""
     mark = ":material/check_circle:" if report["loads"] else ":material/block:"
     st.markdown(f"**{plain(report['name'])}** holds {plain(report['title'])}.")
     st.caption(f"{mark} {plain(report['verdict'])}")

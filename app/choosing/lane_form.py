@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from app.lanes import links
-from app.lanes.fields import Number
+from app.lanes.fields import NumberField
 from app.text import plain
 from app.ui.glossary import define
 from app.ui.state import state
@@ -140,7 +140,9 @@ def lengths(kind: Any, of: str = "") -> Any:
     return remark
 
 
-def _number(kind: str, label: str, setting: Number, words: str, of: str, *, disabled: bool = False) -> None:
+def _number(
+    kind: str, label: str, setting: NumberField, words: str, of: str, *, disabled: bool = False
+) -> None:
     number(kind, label, setting, 1, words, disabled=disabled, key=form.key(setting.key, of), persist="page")
 
 

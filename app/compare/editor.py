@@ -14,11 +14,11 @@ from app.choosing import form as widgets
 from app.decoding.run import Request
 from app.lanes import lane as core
 from app.lanes import links, naming
-from app.lanes.fields import Name, Names
+from app.lanes.fields import NameField, NamesField
 from app.lanes.lane import LETTERS, Lane
 from app.player import CURSOR
 from app.text import plain
-from app.ui import quirks, reveal
+from app.ui import frame, quirks
 from app.ui.chip import heading
 from app.ui.state import State, state
 from specdec_core.foundations.errors import SettingsError, SpecdecError
@@ -32,8 +32,8 @@ RACE = "Race"
 WHAT_IF = "What if"
 TABS = (RACE, "Table", "Charts", "Prompts", WHAT_IF, "Take along")
 TABLE = (
-    Name("tab", titles=lambda: {name: name for name in TABS}),
-    Names(
+    NameField("tab", titles=lambda: {name: name for name in TABS}),
+    NamesField(
         "sweep_families",
         titles=lambda: {each.name: each.title for each in presets.offered(current.audience())},
         lasts=True,
@@ -245,7 +245,7 @@ def _open(name: str | None) -> None:
     form.take()
     state.editing = name
     if name is not None:
-        reveal.ask("lane-form")
+        frame.reveal("lane-form")
 
 
 def _act(name: str, action: str | None = None) -> None:

@@ -19,9 +19,9 @@ from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
 from specdec_measure.analysis.diagnosis import why
-from specdec_measure.analysis.memory import Line
+from specdec_measure.analysis.memory import MemoryLine
 
-from . import editor, partings, repeats, take_along
+from . import divergences, editor, export_tab, repeats
 from .table import html, megabytes, table
 from .timing import speeds, verdict
 
@@ -42,15 +42,15 @@ def show(run: Flow) -> None:
         state.tab = state.last_picked.get(State.tab.key, editor.RACE)
     tabs = dict(zip(editor.TABS, st.tabs(editor.TABS, key=State.tab.key, on_change="rerun"), strict=True))
     state.last_picked[State.tab.key] = state.tab
-    numbers = [] if active else sorted(shown.ends)
-    traces = [shown.traces[number] for number in numbers]
+    found = {} if active else shown.traces  # read once: each is looked up, and perhaps unpacked
+    numbers, traces = list(found), list(found.values())
     ready = bool(traces) and 0 in numbers
     with tabs[editor.RACE]:
         if tabs[editor.RACE].open:
             run.play(note=origin)
             if ready:
                 verdicts(shown, traces, numbers)
-                partings.draw(shown, traces, numbers)
+                divergences.draw(shown, traces, numbers)
     draws = _table, _charts, _prompts, _what_if, _take_along
     for name, draw in zip(editor.TABS[1:], draws, strict=True):
         with tabs[name]:
@@ -91,10 +91,10 @@ def _why_unknown(trace: Trace) -> str:
     return "Too few tokens were decoded to tell."
 
 
-def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[Line] | None]:
+def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[MemoryLine] | None]:
     """Each lane's memory, if its models are still loaded."""
     models = services.shelf().ready(shown.request.choice)
-    found: list[list[Line] | None] = []
+    found: list[list[MemoryLine] | None] = []
     for trace in traces:
         try:
             found.append(models.ledger(trace) if models else None)
@@ -187,4 +187,4 @@ def _what_if(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
 
 
 def _take_along(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
-    take_along.show(shown, traces, numbers, ledgers(shown, traces))
+    export_tab.show(shown, traces, numbers, ledgers(shown, traces))

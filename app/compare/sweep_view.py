@@ -12,7 +12,7 @@ from app.choosing import presets
 from app.decoding.jobs import OVER, Busy
 from app.decoding.models import Choice
 from app.lanes import links
-from app.lanes.fields import Number
+from app.lanes.fields import NumberField
 from app.lanes.naming import letters
 from app.records import visitor
 from app.records.database import Unavailable
@@ -28,7 +28,7 @@ from specdec_core.settings import Settings
 from specdec_measure.analysis.advice import advise, ineligible
 from specdec_measure.sweep import cases as sources
 from specdec_measure.sweep.cases import Case
-from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.totals import csv_of, failures, looping, summary, to_csv, to_json
 
 from .repeats import say
@@ -183,7 +183,7 @@ def _penalty(given: float | None) -> str:
     return "" if given in (None, 1) else f", with a repetition penalty of {given:g}"
 
 
-def _box(number: Number) -> dict[str, Any]:
+def _box(number: NumberField) -> dict[str, Any]:
     """What a number's box is drawn with."""
     return {
         "refusal": number.refusal,
@@ -217,7 +217,7 @@ def _watch(job: Sweep) -> None:
     @fragment(run_every=1.0 if began_active else None)
     def live() -> None:
         shown = sweeps().get(job.id, visitor.of_session()) or job if job.elsewhere else job
-        sweeps().watch(shown)
+        shown.seen()
         if began_active != shown.active or ADDRESS not in st.query_params:
             st.rerun()
         rows = list(shown.rows)
@@ -238,7 +238,7 @@ def _watch(job: Sweep) -> None:
         _downloads(job)
 
 
-def _advice(order: Order, rows: Sequence[Measured]) -> None:
+def _advice(order: Order, rows: Sequence[MeasuredCase]) -> None:
     """Which lane to take on such prompts, and how sure that is."""
     if found := advise(rows, letters(order.labels), leave_out=ineligible(order.lanes)):
         say(found)
@@ -275,13 +275,14 @@ def _buttons(job: Sweep, mine: bool) -> None:
     if not mine:
         st.caption("Somebody else's sweep: you can watch it; only they can stop it.")
         return
+    if job.elsewhere:
+        return
     if job.active:
         st.button(
             "Cancel",
             icon=":material/stop:",
             key="sweep_cancel",
-            on_click=sweeps().cancel,
-            args=(job,),
+            on_click=job.cancel,
             help="Ends within one round; what was measured is kept, and the sweep can continue later.",
         )
         return
@@ -315,7 +316,7 @@ def _do(job: Sweep, change: Callable[[Sweep], object]) -> None:
             address.put(ADDRESS, None)
 
 
-def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) -> None:
+def matrix(rows: Sequence[MeasuredCase], about: dict[str, object], provenance: str) -> None:
     """The matrix of families and lanes, one measure at a time, and the same as a table."""
     from app.charts import comparison_matrix
     from app.charts.draw import draw
@@ -398,12 +399,12 @@ def _line(line: dict[Any, Any]) -> dict[str, str]:
     }
 
 
-def _is_lossy(row: Measured, about: dict[str, object]) -> bool:
+def _is_lossy(row: MeasuredCase, about: dict[str, object]) -> bool:
     lane = _settings(row, about)
     return lane is not None and not RULES[lane["rule"]].lossless
 
 
-def _settings(row: Measured, about: dict[str, object]) -> dict[str, Any] | None:
+def _settings(row: MeasuredCase, about: dict[str, object]) -> dict[str, Any] | None:
     """A cell's lane settings; None for plain decoding."""
     lanes = about.get("lanes")
     return lanes[row.lane] if row.lane and isinstance(lanes, list) else None

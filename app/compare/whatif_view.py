@@ -18,7 +18,7 @@ from specdec_core.record.trace import Trace
 from specdec_measure.analysis.whatif import WhatIf
 from specdec_measure.machines.costs import Costs
 from specdec_measure.machines.profiles import Profile
-from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.measured import MeasuredCase
 
 from . import whatif as core
 from .timing import speeds, speedup
@@ -30,7 +30,7 @@ OWN = " Choose a published model's size or type your own, such as 14B or 360M."
 def show(
     traces: Sequence[Trace],
     labels: Sequence[str],
-    repeats: Sequence[Measured] = (),
+    repeats: Sequence[MeasuredCase] = (),
     numbers: Sequence[int] = (),
 ) -> None:
     """The view of a comparison's lanes; plain decoding among them is the measured baseline.
@@ -88,14 +88,14 @@ def show(
     _assumptions(profile, costs, [one for one in computed if one])
 
 
-def _origin(trace: Trace, repeats: Sequence[Measured]) -> str:
+def _origin(trace: Trace, repeats: Sequence[MeasuredCase]) -> str:
     """Where and when the measured speedups were measured."""
     turns = len(speeds(repeats, 0))
     mean = [f"mean of {count(turns, 'repeat')}"] if turns else []
     return ", ".join([trace.header.machine, trace.header.created[:10], *mean])
 
 
-def _chosen(known: Mapping[str, Profile]) -> core.Choice:
+def _chosen(known: Mapping[str, Profile]) -> core.WhatIfChoice:
     """What the controls say; above them what is wrong with a typed size, or with the address, which then follows."""
     slot = st.container()
     asked = core.choices_in(address.params())
@@ -168,7 +168,7 @@ def _assumptions(profile: Profile, costs: Costs, computed: Sequence[WhatIf]) -> 
 
 def _choose(
     known: Mapping[str, Profile], asked: Mapping[str, str]
-) -> tuple[core.Choice, dict[str, str], list[str]]:
+) -> tuple[core.WhatIfChoice, dict[str, str], list[str]]:
     """The controls, which begin as the address `asked`: the choice, those that are not the default ones, and what to
     say of sizes that were replaced by their default."""
     unread: list[str] = []
@@ -214,7 +214,7 @@ def _choose(
             ("context", "Context", "How many tokens of each text are in the KV cache, in every round."),
         ):  # fmt: skip
             control(key, label, words)
-    choice = core.Choice(
+    choice = core.WhatIfChoice(
         picked["machine"],
         int(picked["batch"]),
         int(picked["context"]),

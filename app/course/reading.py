@@ -15,7 +15,7 @@ import specdec_core
 from specdec_core.foundations.errors import sentence
 
 from . import pictures
-from .lesson import MOST_WORDS, SECTIONS, STEPS, Code, Front, Lesson, Picture, Problem, Section
+from .lesson import MOST_WORDS, SECTIONS, STEPS, Code, Lesson, LessonFront, Picture, Problem, Section
 from .source import Draft, Mistake, apart, compute, known, made_or_problems, section
 from .words import FOLDER as FOLDER
 
@@ -112,7 +112,7 @@ def _lesson(path: Path, draft: Draft) -> Lesson:
     Raises:
         Mistake, pydantic.ValidationError: if it is invalid.
     """
-    front = Front.model_validate(draft.front)
+    front = LessonFront.model_validate(draft.front)
     facts = known(front.given, front.facts, draft)
     for at in ("predict", "watch", "change", "explain"):
         _check_picture(front, at, draft)
@@ -141,7 +141,7 @@ def _lesson(path: Path, draft: Draft) -> Lesson:
     return Lesson(key, number, front, sections, facts, right, answer)
 
 
-def _check_picture(front: Front, at: str, draft: Draft) -> None:
+def _check_picture(front: LessonFront, at: str, draft: Draft) -> None:
     """Whether a step's picture exists and its parameters are valid."""
     part = getattr(front, at)
     path: tuple[str, ...] = (at,)
@@ -217,7 +217,7 @@ def _right(
     return right
 
 
-def _answer(front: Front, facts: Mapping[str, Any], draft: Draft) -> float | None:
+def _answer(front: LessonFront, facts: Mapping[str, Any], draft: Draft) -> float | None:
     """The right value of a prediction by number."""
     if front.predict.kind != "number":
         return None

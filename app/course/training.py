@@ -12,8 +12,8 @@ from functools import cache
 from typing import ClassVar
 
 from app import services
+from app.decoding.device_queue import Cancelled
 from app.decoding.jobs import Job, Jobs
-from app.decoding.line import Left
 from app.decoding.models import Choice
 from specdec_lessons.distilled import Distilled, Report, Standing
 
@@ -92,7 +92,7 @@ def _work(job: Training) -> None:
                 break
             job.receive(report)
     if job.result is None:  # it was cancelled
-        raise Left
+        raise Cancelled
 
 
 @cache

@@ -93,7 +93,7 @@ def _resolved(name: str, policy: Policy) -> str:
     )
 
 
-class Shelf:
+class ModelCache:
     """Loads models one at a time and keeps the most recently used families.
 
     Args:

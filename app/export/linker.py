@@ -39,7 +39,7 @@ class LinkError(ValueError):
 
 
 @dataclass(slots=True)
-class Module:
+class LinkedModule:
     """One rewritten module: its `body`, the modules it `needs` in order, and its exports (outer name → inner)."""
 
     name: str
@@ -81,7 +81,7 @@ def link(folder: Path, entry: str, call: str) -> str:
     return re.sub(r"<(?=/script|!--)", r"<\\", script, flags=re.IGNORECASE)
 
 
-def ordered(folder: Path, entry: str) -> Iterator[Module]:
+def ordered(folder: Path, entry: str) -> Iterator[LinkedModule]:
     """The modules that `entry` needs, in dependency order, `entry` last.
 
     Raises:
@@ -90,7 +90,7 @@ def ordered(folder: Path, entry: str) -> Iterator[Module]:
     done: set[str] = set()
     path: list[str] = []
 
-    def visit(name: str, asker: str) -> Iterator[Module]:
+    def visit(name: str, asker: str) -> Iterator[LinkedModule]:
         if name in done:
             return
         if name in path:
@@ -110,13 +110,13 @@ def ordered(folder: Path, entry: str) -> Iterator[Module]:
     yield from visit(entry, "The page")
 
 
-def read(name: str, text: str) -> Module:
+def read(name: str, text: str) -> LinkedModule:
     """One module's text without its imports and exports.
 
     Raises:
         LinkError: it uses an unknown form.
     """
-    module = Module(name, "")
+    module = LinkedModule(name, "")
 
     def imported(found: re.Match[str]) -> str:
         source = found["source"]
@@ -167,7 +167,7 @@ def _pairs(module: str, names: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _wrapped(module: Module) -> str:
+def _wrapped(module: LinkedModule) -> str:
     exports = ", ".join(
         outer if outer == inner else f"{outer}: {inner}" for outer, inner in module.exports.items()
     )

@@ -174,7 +174,7 @@ def _settings(
     """The player's input besides the traces; the keys are those of its `Data`."""
     from specdec_core.proposers import PROPOSERS
     from specdec_core.rules import RULES
-    from specdec_measure.sweep.totals import LEAST_TOKENS
+    from specdec_measure.sweep.totals import MIN_TOKENS
 
     compared = not differing(traces)
     caveat = _caveat(raced, len(traces)) if compared else ""
@@ -191,7 +191,7 @@ def _settings(
         "compared": compared,
         "rules": {name: {"title": RULES[name].title, "lossless": RULES[name].lossless} for name in rules},
         "proposers": {name: PROPOSERS[name].summary for name in used},
-        "least": LEAST_TOKENS,
+        "least": MIN_TOKENS,
     }
 
 

@@ -23,7 +23,7 @@ class Unusable(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextField:
     """A setting that is any text.
 
     Attributes:
@@ -68,11 +68,11 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Switch(Text):
+class SwitchField(TextField):
     """A setting that is on or off; `title` is the beginning of a sentence."""
 
     def read(self, texts: Sequence[str]) -> Any:
-        """See `Text.read`."""
+        """See `TextField.read`."""
         if texts[-1].lower() not in ("true", "false"):
             used = str(self.default).lower()
             raise Unusable(
@@ -81,12 +81,12 @@ class Switch(Text):
         return texts[-1].lower() == "true"
 
     def write(self, value: Any) -> list[str]:
-        """See `Text.write`."""
+        """See `TextField.write`."""
         return [] if value == self.default else [str(value).lower()]
 
 
 @dataclass(frozen=True, slots=True)
-class Name(Text):
+class NameField(TextField):
     """A setting that is one of some names.
 
     Attributes:
@@ -96,11 +96,11 @@ class Name(Text):
     titles: Callable[[], Mapping[str, str]] = dict
 
     def typed(self, sent: Any) -> Any:
-        """See `Text.typed`."""
+        """See `TextField.typed`."""
         return next((name for name, title in self.titles().items() if title == sent), None)
 
     def read(self, texts: Sequence[str]) -> Any:
-        """See `Text.read`."""
+        """See `TextField.read`."""
         titles = self.titles()
         if texts[-1] not in titles:
             raise Unusable(
@@ -109,7 +109,7 @@ class Name(Text):
         return texts[-1]
 
     def write(self, value: Any) -> list[str]:
-        """See `Text.write`."""
+        """See `TextField.write`."""
         return [] if value == self.start() or value not in self.titles() else [str(value)]
 
     def start(self) -> Any:
@@ -118,7 +118,7 @@ class Name(Text):
 
 
 @dataclass(frozen=True, slots=True)
-class Names(Name):
+class NamesField(NameField):
     """A setting that is some of some names; all of them by default."""
 
     def read(self, texts: Sequence[str]) -> Any:
@@ -126,7 +126,7 @@ class Names(Name):
         return [text for text in texts if text in self.titles()]
 
     def write(self, value: Any) -> list[str]:
-        """See `Text.write`."""
+        """See `TextField.write`."""
         return [] if set(value) >= set(self.titles()) else list(value)
 
     def start(self) -> Any:
@@ -135,11 +135,11 @@ class Names(Name):
 
 
 @dataclass(frozen=True, slots=True)
-class Stops(Text):
+class StopsField(TextField):
     """The texts at which decoding ends."""
 
     def read(self, texts: Sequence[str]) -> Any:
-        """See `Text.read`."""
+        """See `TextField.read`."""
         found = list(dict.fromkeys(filter(None, texts)))
         if len(found) > MAX_STOP_STRINGS or any(len(text) > MAX_STOP_LENGTH for text in found):
             raise Unusable(
@@ -149,7 +149,7 @@ class Stops(Text):
         return found
 
     def write(self, value: Any) -> list[str]:
-        """See `Text.write`."""
+        """See `TextField.write`."""
         return list(value)
 
     def start(self) -> Any:
@@ -158,7 +158,7 @@ class Stops(Text):
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberField:
     """A numeric setting: its address key, title, range and default.
 
     Attributes:
@@ -182,7 +182,7 @@ class Number:
         return None if self.unset else int(self.usual) if self.whole else float(self.usual)
 
     def read(self, texts: Sequence[str]) -> float:
-        """See `Text.read`."""
+        """See `TextField.read`."""
         used = self.unset or f"{self.usual:g}"
         try:
             value = float(texts[-1])
@@ -193,17 +193,17 @@ class Number:
         return int(value) if self.whole else value
 
     def start(self) -> float | None:
-        """See `Text.start`."""
+        """See `TextField.start`."""
         return self.default
 
     def typed(self, sent: Any) -> float | None:
-        """See `Text.typed`."""
+        """See `TextField.typed`."""
         value = sent[0] if isinstance(sent, list) and sent else sent
         fits = isinstance(value, float) and self.fits(value)
         return None if not fits else int(value) if self.whole else float(value)
 
     def write(self, value: float | None) -> list[str]:
-        """See `Text.write`."""
+        """See `TextField.write`."""
         return [] if value is None or value == self.default else [number_text(value)]
 
     def refusal(self, typed: float | None) -> str | None:
@@ -226,12 +226,12 @@ class Number:
         )
 
 
-Field = Text | Number
+Field = TextField | NumberField
 
 
-def named(key: str, *names: str) -> Name:
+def named(key: str, *names: str) -> NameField:
     """A setting whose names are their own titles; the first is the default."""
-    return Name(key, titles=lambda: dict(zip(names, names, strict=True)), default=names[0])
+    return NameField(key, titles=lambda: dict(zip(names, names, strict=True)), default=names[0])
 
 
 def unknown(key: str, name: str, used: str, known: Iterable[str]) -> str:

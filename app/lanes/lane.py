@@ -24,7 +24,7 @@ from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
 from . import links
-from .fields import Field, Name, Params, did_you_mean, short
+from .fields import Field, NameField, Params, did_you_mean, short
 
 MOST = 6  # lanes, plain decoding among them
 MAX_TEXT = 4_000  # characters of one lane in an address
@@ -188,10 +188,10 @@ def table(proposer: str = USUAL.proposer) -> tuple[Field, ...]:
     )
 
 
-def _of_owners(key: str, usual: str) -> Name:
+def _of_owners(key: str, usual: str) -> NameField:
     owners = next(each.owners for each in TABLES.values() if each.setting == key)
     titles = {name: owners[name].title for name in (usual, *owners)}
-    return Name(key, default=usual, titles=lambda: titles)
+    return NameField(key, default=usual, titles=lambda: titles)
 
 
 def write(lane: Lane, usual: Mapping[str, Any] = MappingProxyType({})) -> dict[str, list[str]]:

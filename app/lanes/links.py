@@ -9,46 +9,58 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from .fields import Field, Name, Number, Params, Stops, Switch, Text, Unusable, did_you_mean, named, short
+from .fields import (
+    Field,
+    NameField,
+    NumberField,
+    Params,
+    StopsField,
+    SwitchField,
+    TextField,
+    Unusable,
+    did_you_mean,
+    named,
+    short,
+)
 
 MAX_PROMPT = 20_000
 MAX_PROMPT_IN_LINK = 2_000
 MAX_SYSTEM = 500  # characters of a system line
 
-TARGET, DRAFT = Text("target"), Text("draft")
+TARGET, DRAFT = TextField("target"), TextField("draft")
 DEVICE = named("device", "auto", "cpu", "cuda", "mps")
 DTYPE = named("dtype", "auto", "float32", "bfloat16", "float16")
-CHAT = Switch("chat", "Whether the chat template is used", True, lasts=True)
-SYSTEM = Text(
+CHAT = SwitchField("chat", "Whether the chat template is used", True, lasts=True)
+SYSTEM = TextField(
     "system",
     lasts=True,
     most=MAX_SYSTEM,
     too_long=f"The link's system line is longer than {MAX_SYSTEM} characters and is left out.",
 )
-GAMMA = Number("gamma", "The draft length γ", 1, 16, 4)
-TEMPERATURE = Number("temperature", "The temperature", 0, 2, 0, whole=False, least=0.01)
-TOP_K = Number("top_k", "Top-k", 0, 1000, 0)
-TOP_P = Number("top_p", "Top-p", 0.05, 1, 1, whole=False)
-MIN_P = Number("min_p", "Min-p", 0, 1, 0, whole=False)
-PENALTY = Number(
+GAMMA = NumberField("gamma", "The draft length γ", 1, 16, 4)
+TEMPERATURE = NumberField("temperature", "The temperature", 0, 2, 0, whole=False, least=0.01)
+TOP_K = NumberField("top_k", "Top-k", 0, 1000, 0)
+TOP_P = NumberField("top_p", "Top-p", 0.05, 1, 1, whole=False)
+MIN_P = NumberField("min_p", "Min-p", 0, 1, 0, whole=False)
+PENALTY = NumberField(
     "repetition_penalty", "The repetition penalty", 0.5, 2, 1, whole=False, unset="the usual one"
 )
-NGRAM = Number("no_repeat_ngram_size", "The length of sequences written once", 0, 20, 0)
-GENERATION = Switch("generation", "Whether the model's generation config is used", True)
-SEED = Number("seed", "The seed", 0, 2**31 - 1, 0)
-TOKENS = Number("tokens", "The number of new tokens", 1, 1024, 128)
-STOP = Stops("stop", default=[])
-OVERLAP = Switch("overlap", "Overlap", False)
-MEMORY = Number("memory", "The memory budget", 0, 1_000_000, 0, whole=False)
+NGRAM = NumberField("no_repeat_ngram_size", "The length of sequences written once", 0, 20, 0)
+GENERATION = SwitchField("generation", "Whether the model's generation config is used", True)
+SEED = NumberField("seed", "The seed", 0, 2**31 - 1, 0)
+TOKENS = NumberField("tokens", "The number of new tokens", 1, 1024, 128)
+STOP = StopsField("stop", default=[])
+OVERLAP = SwitchField("overlap", "Overlap", False)
+MEMORY = NumberField("memory", "The memory budget", 0, 1_000_000, 0, whole=False)
 NUMBERS = (GAMMA, TEMPERATURE, TOP_K, TOP_P, MIN_P, PENALTY, NGRAM, SEED, TOKENS, MEMORY)
 # By all lanes of a page; the models' names are the server's.
 SHARED: tuple[Field, ...] = (
     *(TARGET, DRAFT, DEVICE, DTYPE, CHAT, SYSTEM),
     *(TEMPERATURE, TOP_K, TOP_P, MIN_P, PENALTY, NGRAM, GENERATION, SEED, TOKENS, STOP),
 )
-SWEEP_MOST = Number("sweep_most", "The number of prompts of each kind", 1, 20, 3, lasts=True)
-SWEEP_REPEATS = Number("sweep_repeats", "The number of repeats", 1, 10, 3, lasts=True)
-SWEEP_MEASURE = Name(
+SWEEP_MOST = NumberField("sweep_most", "The number of prompts of each kind", 1, 20, 3, lasts=True)
+SWEEP_REPEATS = NumberField("sweep_repeats", "The number of repeats", 1, 10, 3, lasts=True)
+SWEEP_MEASURE = NameField(
     "sweep_measure",
     "measure",
     titles=lambda: {

@@ -135,7 +135,7 @@ def player(
     Returns:
         The component's reported state.
     """
-    from specdec_measure.sweep.totals import LEAST_TOKENS
+    from specdec_measure.sweep.totals import MIN_TOKENS
 
     where = cursor or {}
     return _component(
@@ -158,7 +158,7 @@ def player(
             "view_first": view_first and present,
             "addressed": addressed,
             "folder": player_folder(language),
-            "least": LEAST_TOKENS,
+            "least": MIN_TOKENS,
         },
         on_cursor_change=lambda: None,
         on_done_change=lambda: None,

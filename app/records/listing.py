@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.lanes import links
-from app.lanes.fields import Field, Name, Number, Params, Text
+from app.lanes.fields import Field, NameField, NumberField, TextField
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 
@@ -25,7 +24,7 @@ MOST_SHOWN = 6  # lanes side by side
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LibraryEntry:
     """A run as the page lists it, kept or bundled: `key` is its name in the address."""
 
     key: str
@@ -46,7 +45,7 @@ def proposer_titles() -> dict[str, str]:
     return {ANY: "Any proposer", **{name: kind.title for name, kind in PROPOSERS.items()}}
 
 
-def find(entries: Iterable[Entry], words: str, proposer: str, order: str) -> list[Entry]:
+def find(entries: Iterable[LibraryEntry], words: str, proposer: str, order: str) -> list[LibraryEntry]:
     """The entries that contain all `words` and have this proposer in a lane, in this order."""
     wanted = words.casefold().split()
     found = [
@@ -55,7 +54,7 @@ def find(entries: Iterable[Entry], words: str, proposer: str, order: str) -> lis
         if proposer in (ANY, *(lane.proposer for lane in entry.guessing))
         and all(word in text for text in [_text(entry)] for word in wanted)
     ]
-    keys: dict[str, Callable[[Entry], Any]] = {
+    keys: dict[str, Callable[[LibraryEntry], Any]] = {
         "newest": lambda entry: -entry.created,
         "oldest": lambda entry: entry.created,
         "tokens-per-pass": lambda entry: -best(entry, "tokens_per_pass"),
@@ -65,7 +64,7 @@ def find(entries: Iterable[Entry], words: str, proposer: str, order: str) -> lis
     return sorted(found, key=keys[order])
 
 
-def best(entry: Entry, figure: str) -> float:
+def best(entry: LibraryEntry, figure: str) -> float:
     """The highest value of a figure in an entry's lanes; 0 if no lane has one.
 
     An oracle or a person is never ranked: their guesses come from no proposer that could be chosen.
@@ -79,7 +78,7 @@ def _is_off_the_clock(lane: Summary) -> bool:
     return kind is not None and kind.off_the_clock
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: LibraryEntry) -> str:
     parts = [entry.title, entry.prompt]
     for lane in entry.lanes:
         kind, rule = PROPOSERS.get(lane.proposer), RULES.get(lane.rule)
@@ -88,7 +87,7 @@ def _text(entry: Entry) -> str:
     return "\n".join(parts).casefold()
 
 
-def together(entries: Sequence[Entry]) -> str | None:
+def together(entries: Sequence[LibraryEntry]) -> str | None:
     """Why these cannot be shown side by side, in a sentence; None if they can."""
     if len({entry.prompt for entry in entries}) > 1:
         first, other = entries[0], next(entry for entry in entries if entry.prompt != entries[0].prompt)
@@ -108,7 +107,7 @@ def together(entries: Sequence[Entry]) -> str | None:
     return None
 
 
-def side_by_side(entries: Sequence[Entry]) -> list[tuple[Entry, int]]:
+def side_by_side(entries: Sequence[LibraryEntry]) -> list[tuple[LibraryEntry, int]]:
     """The lanes to draw, as entry and number: all of one run; of several, those with guesses.
 
     A baseline applies to its own run only. With lanes of another run it would give a speedup that was never measured.
@@ -117,15 +116,10 @@ def side_by_side(entries: Sequence[Entry]) -> list[tuple[Entry, int]]:
     return [(entry, number) for entry, number in lanes if len(entries) == 1 or not entry.lanes[number].plain]
 
 
-def problems(params: Params, cursor: Iterable[str]) -> list[str]:
-    """A sentence for every invalid value in a link to this page, except the runs themselves."""
-    return links.read(params, TABLE, ("picked", *cursor))[1]
-
-
 # the page's settings in its address
 TABLE: tuple[Field, ...] = (
-    Text("q", most=100, too_long="The link's search is longer than 100 characters and is left out."),
-    Name("who", "proposer", titles=proposer_titles),
-    Name("sort", "order", titles=lambda: ORDERS),
-    Number("sheet", "The page of your runs", 1, 100_000, 1),
+    TextField("q", most=100, too_long="The link's search is longer than 100 characters and is left out."),
+    NameField("who", "proposer", titles=proposer_titles),
+    NameField("sort", "order", titles=lambda: ORDERS),
+    NumberField("sheet", "The page of your runs", 1, 100_000, 1),
 )

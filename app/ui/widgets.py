@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from app.lanes.fields import Number
+from app.lanes.fields import NumberField
 from app.text import plain
 
 from .state import state
@@ -53,7 +53,7 @@ def switch(label: str, words: str | None, **more: Any) -> bool:
 def number(
     kind: str,
     label: str,
-    setting: Number,
+    setting: NumberField,
     step: float,
     words: str,
     *,

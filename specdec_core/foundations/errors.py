@@ -43,7 +43,7 @@ class TraceError(SpecdecError):
     """A trace file is damaged, of another version, or larger than allowed."""
 
 
-MOST_LETTERS = 100  # of a name that is compared: the comparison takes their square
+MAX_LETTERS = 100  # of a name that is compared: the comparison takes their square
 
 
 def many(number: int, noun: str, nouns: str = "") -> str:
@@ -60,7 +60,7 @@ def meant(name: str, known: Iterable[str]) -> str:
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be: large letters and hyphens make no difference."""
     plain = {one.lower().replace("-", "_"): one for one in known}
-    near = get_close_matches(name[:MOST_LETTERS].lower().replace("-", "_"), plain, 1)
+    near = get_close_matches(name[:MAX_LETTERS].lower().replace("-", "_"), plain, 1)
     return plain[near[0]] if near else None
 
 

@@ -23,9 +23,9 @@ class Stream(IntEnum):
     CORRECTION = 2  # draws the corrected or bonus token
 
 
-MOST_AHEAD = 32  # rounds drawn at once
-WIDEST_AHEAD = 128  # numbers of a round, beyond which nothing is drawn ahead
-KEPT = 16  # streams with numbers drawn ahead, in one thread
+MAX_ROUNDS_AHEAD = 32  # rounds drawn at once
+MAX_NUMBERS_AHEAD = 128  # numbers of a round, beyond which nothing is drawn ahead
+MAX_STREAMS = 16  # streams with numbers drawn ahead, in one thread
 
 
 class _Generators(threading.local):
@@ -62,13 +62,13 @@ def uniforms(seed: int, stream: Stream, round_index: int, count: int) -> NDArray
     place = round_index - first
     if 0 <= place < len(rows) and count <= len(rows[place]):
         return rows[place][:count]
-    if count > WIDEST_AHEAD:
+    if count > MAX_NUMBERS_AHEAD:
         return own.drawn(seed, key[1], round_index, count)
     # twice as many as before where rounds go on; the first draws no other's
     rounds, width = 1, count
     if 0 < place <= 2 * len(rows):
-        rounds, width = min(2 * len(rows), MOST_AHEAD), max(count, len(rows[0]))
-    if len(own.ahead) >= KEPT and key not in own.ahead:
+        rounds, width = min(2 * len(rows), MAX_ROUNDS_AHEAD), max(count, len(rows[0]))
+    if len(own.ahead) >= MAX_STREAMS and key not in own.ahead:
         own.ahead.clear()
     rows = [own.drawn(seed, key[1], round_index + further, width) for further in range(rounds)]
     own.ahead[key] = round_index, rows

@@ -25,7 +25,7 @@ __all__ = [
 
 _TABLE = (  # file.class, in the order in which they are offered
     "fixed.FixedLength",
-    "confidence.Confidence",
+    "confidence.ConfidenceLength",
     "heuristic.Heuristic",
     "cost_aware.CostAware",
 )

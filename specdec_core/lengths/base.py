@@ -10,7 +10,8 @@ from specdec_core.foundations.options import OptionSet, read
 from specdec_core.settings import Settings
 
 if TYPE_CHECKING:
-    from specdec_core.proposers.contract import Context, Outcome, Resources
+    from specdec_core.proposers.contract import Resources
+    from specdec_core.round import Context, Outcome
 
 
 class LengthPolicy(ABC):

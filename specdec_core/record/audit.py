@@ -16,7 +16,7 @@ from specdec_core.tree import TokenTree
 
 from . import odds
 from .schema import UNSEEN, Judging, Nodes, Round, Source, Stats, Verdict
-from .stats import Tally
+from .stats import RoundTally
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -176,7 +176,7 @@ def _sums(trace: Trace) -> Iterator[str]:
 
 def _by_depth(trace: Trace) -> Iterator[str]:
     """The rates by depth as `stats` defines them; an empty list says nothing."""
-    tally = Tally()
+    tally = RoundTally()
     for row in trace.rounds:
         seen = slice(row.nodes_read)
         tree = TokenTree(row.nodes.token[seen], row.nodes.parent[seen])
@@ -205,11 +205,13 @@ def _end(trace: Trace) -> Iterator[str]:
         yield (
             f"The text ended by 'eos' with token {ids[-1]}, which also occurs earlier and did not end it there."
         )
-    # special tokens write nothing, and count with their names
+    # special tokens write nothing, and count with their names; a stop string may begin in the prompt
     named = "".join(
         text or trace.texts.get(str(token), "") for token, text in zip(ids, trace.output.texts, strict=False)
     )
-    found = [isinstance(stop, str) and (stop in trace.output.text or stop in named) for stop in stops]
+    begun = trace.header.prompt, "".join(trace.header.prompt_texts)
+    texts = [before + text for before in begun for text in (trace.output.text, named)]
+    found = [isinstance(stop, str) and any(stop in text for text in texts) for stop in stops]
     if end == "stop" and found and not any(found):
         yield "The text ended by 'stop', and none of its stop strings is in it."
 

@@ -14,13 +14,20 @@ from typing import Any, cast
 
 from .schema import UNTOLD, Candidates, Header, Round
 
-NEAR = 1e-3  # ours agree to six digits; what other engines write is rounded
-LEAST = 0.01  # a formula that divides by less than this would only show the rounding of what it divides
+TOLERANCE = 1e-3  # ours agree to six digits; what other engines write is rounded
+MIN_DIVISOR = 0.01  # a formula that divides by less than this would only show the rounding of what it divides
 IGNORING_Q = ("exact-match", "token-matching")  # each guess is judged as if it were fixed
 WALKING = ("speculative-sampling", "kseq", "ensemble", *IGNORING_Q)
-ENTROPY_NEAR = 0.02  # the same, in nats: a sum over up to 64 rounded numbers
-MOST_ENTROPY = 30.0  # of any vocabulary, as the format has it
-KEPT = ("p", "model_p", "penalised_p", "q", "model_q", "penalised_q")  # of nodes and of positions alike
+ENTROPY_TOLERANCE = 0.02  # the same, in nats: a sum over up to 64 rounded numbers
+MAX_ENTROPY = 30.0  # of any vocabulary, as the format has it
+CANDIDATE_COLUMNS = (
+    "p",
+    "model_p",
+    "penalised_p",
+    "q",
+    "model_q",
+    "penalised_q",
+)  # of nodes and of positions alike
 
 
 def problems(row: Round, header: Header) -> Iterator[str]:
@@ -37,7 +44,7 @@ def _thresholds(row: Round, settings: Mapping[str, Any]) -> Iterator[str]:
         return
     for node, expected in _expected(row, nodes.p, nodes.q, settings).items():
         stated = nodes.threshold[node]
-        if stated is not None and abs(stated - expected) > NEAR:
+        if stated is not None and abs(stated - expected) > TOLERANCE:
             yield (
                 f"Round {row.index}: node {node} has the threshold {stated:.5f}; "
                 f"its p {nodes.p[node]:.5f} and q {nodes.q[node]:.5f} make it {expected:.5f}."
@@ -88,7 +95,7 @@ def _ratios(
         if token in tried:
             found.append(0.0)
         else:
-            found.append(mass / left if left > LEAST else None)
+            found.append(mass / left if left > MIN_DIVISOR else None)
         tried[token] = mass
     return found
 
@@ -106,7 +113,7 @@ def _block(row: Round, p: Sequence[float | None], q: Sequence[float | None]) -> 
         claim = min(1.0, claim * mass / drawn) if drawn else 0.0
         if node == size - 1:
             found[node] = claim
-        elif (whole := masses[node + 1] + 1.0 - claim) > LEAST:
+        elif (whole := masses[node + 1] + 1.0 - claim) > MIN_DIVISOR:
             found[node] = masses[node + 1] / whole
     return found
 
@@ -123,7 +130,7 @@ def _candidates(row: Round) -> Iterator[str]:
     """Probabilities of nodes against the candidates at their position, or the mass beyond these."""
     for position in row.positions:
         children = _children(row, position.at)
-        for name in KEPT:
+        for name in CANDIDATE_COLUMNS:
             head: Candidates | None = getattr(position, name)
             column: list[float | None] | None = getattr(row.nodes, name)
             if head is None or column is None:
@@ -133,12 +140,12 @@ def _candidates(row: Round) -> Iterator[str]:
                 stated, said = column[node], listed.get(row.nodes.token[node])
                 if stated is None:
                     continue
-                if said is not None and abs(stated - said) > NEAR:
+                if said is not None and abs(stated - said) > TOLERANCE:
                     yield (
                         f"Round {row.index}: {name} of node {node} is {stated:.5f}, and {said:.5f} among the "
                         f"candidates at node {position.at}."
                     )
-                elif said is None and stated > head.tail + NEAR:
+                elif said is None and stated > head.tail + TOLERANCE:
                     yield (
                         f"Round {row.index}: {name} of node {node} is {stated:.5f}; it is none of the candidates at "
                         f"node {position.at}, which leave {head.tail:.5f}."
@@ -173,18 +180,23 @@ def _summaries(row: Round, vocabulary: int) -> Iterator[str]:
                 "entropy_p",
                 position.entropy_p,
                 entropy_range(position.model_p, math.log(max(1, vocabulary))),
-                ENTROPY_NEAR,
+                ENTROPY_TOLERANCE,
             )
         ]
         if position.model_q is not None:  # of a draft whose vocabulary the record does not tell
             ranges.append(
-                ("entropy_q", position.entropy_q, entropy_range(position.model_q, MOST_ENTROPY), ENTROPY_NEAR)
+                (
+                    "entropy_q",
+                    position.entropy_q,
+                    entropy_range(position.model_q, MAX_ENTROPY),
+                    ENTROPY_TOLERANCE,
+                )
             )
         tokens = {row.nodes.token[node] for node in _children(row, position.at)}
         if position.q is not None:
-            ranges.append(("overlap", position.overlap, overlap_range(position.p, position.q), NEAR))
+            ranges.append(("overlap", position.overlap, overlap_range(position.p, position.q), TOLERANCE))
         elif tokens:
-            ranges.append(("overlap", position.overlap, mass_range(position.p, tokens), NEAR))
+            ranges.append(("overlap", position.overlap, mass_range(position.p, tokens), TOLERANCE))
         for name, stated, (low, high), near in ranges:
             if stated is not None and not low - near <= stated <= high + near:
                 yield (

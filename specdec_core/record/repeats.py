@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RUN = 16  # tokens: about a sentence; phrases that lists and code share are shorter
 LOOP = 0.2  # a text with this share of repeated tokens is a loop
-LEAST_BEFORE = 16  # tokens before the first repeat needed for separate figures
+MIN_TOKENS_BEFORE = 16  # tokens before the first repeat needed for separate figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Loops:
     Attributes:
         spans: maximal, in order, not touching.
         before: what was measured before the first repeat; None where nothing repeats, rounds were not recorded, or
-            fewer than `LEAST_BEFORE` tokens came before.
+            fewer than `MIN_TOKENS_BEFORE` tokens came before.
     """
 
     tokens: int
@@ -204,4 +204,4 @@ def _before(trace: Trace, first: int) -> Before | None:
         if tokens + len(row.committed.token) > first:
             break
         tokens, passes = tokens + len(row.committed.token), passes + 1
-    return Before(tokens, passes) if tokens >= LEAST_BEFORE else None
+    return Before(tokens, passes) if tokens >= MIN_TOKENS_BEFORE else None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from specdec_core.proposers.contract import Dropped
 from specdec_core.record.schema import Candidates, Position, Round
-from specdec_core.rules import Decision
+from specdec_core.round import Dropped, RoundResult
 from specdec_core.rules.block import recorded_masses
 from specdec_core.rules.speculative_sampling import at_nodes, thresholds
 from specdec_core.sampling import Warp, first_best
@@ -19,56 +18,76 @@ from .probs import Described, Probs, candidates_of, ranks, rows_of, spread
 
 
 @dataclass(slots=True)
-class RawRound:
-    """One round as the loop saw it. Of n nodes and V logits `logits`, `p` and `scores` are (n + 1, V), `q` (n, V).
+class KeptRound:
+    """A round that waits to be described, of n nodes and V logits. Position 0 is the root, i + 1 is node i.
 
-    Position 0 is the root, i + 1 is node i.
+    Attributes:
+        row: the round in the record, whose columns are filled.
+        seen: the round as the loop saw it; its logits, the draft's among them, as the recorder keeps them.
+        rows: the rows of the target's logits by position; None: row i at position i.
     """
 
     row: Round
-    tree: TokenTree
-    decision: Decision
-    coins: list[float]
-    logits: Tensor
-    p: Tensor | None  # None: greedy, p is one-hot at the argmax
-    q: Tensor | None  # None: the children were deterministic
-    draft_logits: Tensor | None  # (m, k)
-    # per position the row of `draft_logits`, −1 without one; None: row i at position i
-    draft_rows: list[int] | None
-    draw: float | None
-    dropped: list[Dropped] = field(default_factory=list)  # drafted tokens that the target never read
-    scores: Tensor | None = None  # the logits after penalties; None: there are none
-    final: Tensor | None = None  # (V,), what the last token was drawn from; None: greedy
-    # the rows of `logits` and `scores` by position; None: row i at position i
+    seen: RoundResult
     rows: dict[int, int] | None = None
-    draft_ids: Tensor | None = None  # (k,), the tokens of `draft_logits`' columns; None: all V
-    draft_scores: Tensor | None = (
-        None  # (m, k), `draft_logits` after the penalties that the draft applied; None: without any
-    )
-    tree_q: list[float | None] | None = None  # of the nodes, then of the dropped ones
 
-    def told_of(self) -> list[int]:
-        """The positions that the record tells something of, in order: those with a guess or a committed token after
-        them. Of a tree this leaves out most leaves."""
-        return sorted(
-            {0, *(parent + 1 for parent in self.tree.parents), *(at + 1 for at in committed_after(self))}
-        )
+    @property
+    def tree(self) -> TokenTree:
+        """The proposed nodes."""
+        return self.seen.proposal.tree
+
+    @property
+    def logits(self) -> Tensor:
+        """The target's."""
+        return self.seen.logits
+
+    @property
+    def penalised(self) -> Tensor | None:
+        """The same after penalties; None where there are none."""
+        return self.seen.judged.penalised
+
+    @property
+    def draft_logits(self) -> Tensor | None:
+        """(m, k), the draft's; None where no model drafted."""
+        return self.seen.proposal.logits
+
+    @property
+    def p(self) -> Tensor | None:
+        """(n + 1, V), what the rule judged by; None: one-hot at the argmax."""
+        return self.seen.judged.p
+
+    @property
+    def q(self) -> Tensor | None:
+        """(n, V); None: the children were deterministic."""
+        return self.seen.judged.q
+
+    @property
+    def dropped(self) -> list[Dropped]:
+        """Drafted tokens that the target never read."""
+        return [*self.seen.proposal.dropped, *self.seen.ahead.dropped]
 
     def target_row(self, position: int) -> int:
-        """The row of `logits` at a position that is told of."""
+        """The row of `logits` at a recorded position."""
         return position if self.rows is None else self.rows[position]
 
     def draft_row(self, position: int) -> int:
         """The row of `draft_logits` that guessed what follows a position; −1 if there is none."""
         if self.draft_logits is None:
             return -1
-        if self.draft_rows is not None:
-            return self.draft_rows[position]
+        if (rows := self.seen.proposal.logit_rows) is not None:
+            return rows[position]
         return position if position < len(self.draft_logits) else -1
 
 
+def recorded_positions(seen: RoundResult) -> list[int]:
+    """The positions of which the record keeps something, in order: those with a guess or a committed token after them.
+    Of a tree this leaves out most leaves."""
+    after = (at + 1 for at in committed_after(seen))
+    return sorted({0, *(parent + 1 for parent in seen.proposal.tree.parents), *after})
+
+
 def describe(
-    batch: list[RawRound], target: tuple[Tensor, Tensor], draft: tuple[Tensor, Tensor] | None, warp: Warp
+    batch: list[KeptRound], target: tuple[Tensor, Tensor], draft: tuple[Tensor, Tensor] | None, warp: Warp
 ) -> None:
     """Fill the rows of a batch's rounds in the record.
 
@@ -79,13 +98,13 @@ def describe(
     """
     target_described = Described(*target)
     # of all rounds in which anything was drafted
-    ids = next((raw.draft_ids for raw in batch if raw.draft_logits is not None), None)
+    ids = next((raw.seen.proposal.ids for raw in batch if raw.draft_logits is not None), None)
     draft_described = Described(*draft, ids) if draft is not None else None
-    scores = [raw.scores for raw in batch if raw.scores is not None]  # of all rounds or of none
+    scores = [raw.penalised for raw in batch if raw.penalised is not None]  # of all rounds or of none
     penalised = torch.cat(scores) if scores else None
     own = warp.greedy and batch[0].p is not None  # p and q are the models' own after penalties already
     # of all rounds in which anything was drafted, or of none
-    guessed = [raw.draft_scores for raw in batch if raw.draft_scores is not None]
+    guessed = [one for raw in batch if (one := raw.seen.proposal.penalised) is not None]
     after = _After(
         None if penalised is None or own else Probs(penalised),
         Probs(torch.cat(guessed), None, ids) if guessed and not own else None,
@@ -112,7 +131,7 @@ class _Guesses:
     token: Tensor
 
     @classmethod
-    def of(cls, batch: list[RawRound], device: torch.device) -> _Guesses:
+    def of(cls, batch: list[KeptRound], device: torch.device) -> _Guesses:
         """Those of a batch."""
         rows: list[int] = []
         drafted: list[int] = []
@@ -134,7 +153,7 @@ class _After:
     target: Probs | None
     draft: Probs | None
 
-    def fill_nodes(self, batch: list[RawRound], all_nodes: _Guesses) -> None:
+    def fill_nodes(self, batch: list[KeptRound], all_nodes: _Guesses) -> None:
         """Fill the columns of all rounds' nodes."""
         if self.target is None:
             return
@@ -151,7 +170,7 @@ class _After:
 
 
 def _fill_nodes(
-    batch: list[RawRound],
+    batch: list[KeptRound],
     all_nodes: _Guesses,
     target: Described,
     draft: Described | None,
@@ -184,10 +203,13 @@ def _fill_nodes(
     for raw in batch:
         nodes, end = raw.row.nodes, start + len(raw.tree)
         unseen: list[None] = [None] * (len(nodes.token) - len(raw.tree))
-        nodes.coin, nodes.threshold = [*raw.coins, *unseen], [*raw.decision.thresholds, *unseen]
+        nodes.coin, nodes.threshold = (
+            [*raw.seen.judged.coins, *unseen],
+            [*raw.seen.judged.decision.thresholds, *unseen],
+        )
         nodes.model_p, nodes.rank = [*model_p[start:end], *unseen], [*rank[start:end], *unseen]
         nodes.model_q = [*model_q[start:end], *(one.model_q for one in raw.dropped)]
-        nodes.tree_q = raw.tree_q
+        nodes.tree_q = raw.seen.proposal.tree_q
         nodes.entropy = [*(target.entropy[where] for where in rows[start:end]), *unseen]
         nodes.p_max = [*(largest[where] for where in rows[start:end]), *unseen]
         nodes.p_entropy = [*(entropy[where] for where in rows[start:end]), *unseen] if warped else None
@@ -217,13 +239,13 @@ class _Heads:
     """The leading candidates of every distribution at every committed position of a batch."""
 
     def __init__(
-        self, batch: list[RawRound], target: Described, draft: Described | None, after: _After
+        self, batch: list[KeptRound], target: Described, draft: Described | None, after: _After
     ) -> None:
         self.target, self.draft, self.after = target, draft, after
         target_rows, draft_rows, warped, drafted = [], [], [], []
         row = draft_row = 0
         for raw in batch:
-            for at in committed_after(raw):
+            for at in committed_after(raw.seen):
                 target_rows.append(row + raw.target_row(at + 1))
                 if (where := raw.draft_row(at + 1)) >= 0:
                     draft_rows.append(draft_row + where)
@@ -234,7 +256,9 @@ class _Heads:
             row += len(raw.logits)
             draft_row += 0 if raw.draft_logits is None else len(raw.draft_logits)
         corrected = [
-            raw.final for raw in batch if _has_residual(raw) and raw.p is not None and raw.final is not None
+            raw.seen.judged.final
+            for raw in batch
+            if _has_residual(raw) and raw.p is not None and raw.seen.judged.final is not None
         ]
         self.model_p = iter(target.candidates(target_rows))
         self.model_q = iter(draft.candidates(draft_rows) if draft is not None and draft_rows else [])
@@ -244,10 +268,10 @@ class _Heads:
         self.q = iter(candidates_of(torch.stack(drafted)) if drafted else [])
         self.residual = iter(candidates_of(torch.stack(corrected)) if corrected else [])
 
-    def positions(self, raw: RawRound, row: int, draft_row: int) -> list[Position]:
+    def positions(self, raw: KeptRound, row: int, draft_row: int) -> list[Position]:
         """The committed positions of one round, in order; rounds must be requested in the batch's order."""
         committed, positions = raw.row.committed, []
-        places = committed_after(raw)
+        places = committed_after(raw.seen)
         for place, at in enumerate(places):
             model_p = next(self.model_p)
             p = next(self.p) if raw.p is not None else _point(self._best(raw, at, model_p))
@@ -277,34 +301,36 @@ class _Heads:
                     entropy_p=self.target.entropy[row + raw.target_row(at + 1)],
                     entropy_q=self.draft.entropy[draft_row + where] if where >= 0 and self.draft else None,
                     overlap=overlap,
-                    draw=raw.draw if last else None,
+                    draw=raw.seen.judged.draw if last else None,
                     penalised_p=next(self.penalised_p) if self.after.target else None,
                     penalised_q=next(self.penalised_q) if self.after.draft and where >= 0 else None,
                 )
             )
         return positions
 
-    def _best(self, raw: RawRound, at: int, model_p: Candidates) -> int:
+    def _best(self, raw: KeptRound, at: int, model_p: Candidates) -> int:
         """The token that greedy decoding takes after a node."""
-        return model_p.id[0] if raw.scores is None else int(first_best(raw.scores[raw.target_row(at + 1)]))
+        return (
+            model_p.id[0] if raw.penalised is None else int(first_best(raw.penalised[raw.target_row(at + 1)]))
+        )
 
-    def _residual(self, raw: RawRound, token: int) -> Candidates | None:
+    def _residual(self, raw: KeptRound, token: int) -> Candidates | None:
         """What a corrected token was drawn from; one-hot at temperature 0."""
         if not _has_residual(raw):
             return None
         return _point(token) if raw.p is None else next(self.residual)
 
 
-def committed_after(raw: RawRound) -> list[int]:
+def committed_after(seen: RoundResult) -> list[int]:
     """The node each committed token of the round follows; −1 is the root."""
-    return [-1, *raw.decision.path][: len(raw.row.committed.token)]
+    return [-1, *seen.judged.decision.path][: len(seen.tokens)]
 
 
-def _has_residual(raw: RawRound) -> bool:
+def _has_residual(raw: KeptRound) -> bool:
     return raw.row.committed.source[-1] == "corrected"
 
 
-def _mass(raw: RawRound, at: int, tokens: set[int], p: Candidates) -> float:
+def _mass(raw: KeptRound, at: int, tokens: set[int], p: Candidates) -> float:
     """Σ p over deterministic children: under speculative sampling the probability that one passes."""
     if raw.p is None:
         return 1.0 if p.id[0] in tokens else 0.0

@@ -8,26 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
-from specdec_core.proposers.contract import DraftedAhead, Proposal
-from specdec_core.record.schema import Committed, Nodes, Round, Source, Verdict
+from specdec_core.record.schema import Committed, Nodes, Round
+from specdec_core.round import RoundResult
 from specdec_core.sampling import Warp
 from specdec_core.settings import Record
 from specdec_core.tree import TokenTree
 
-from .describe import RawRound, describe
+from .describe import KeptRound, describe, recorded_positions
 
 PAGE_NUMBERS = 300_000  # logits of a page: 1.2 MB in float32, so that describing it stays in the CPU cache
-PAGE_ROWS = (
-    20  # at least, whatever the vocabulary: what describing costs for each operation is shared by more rounds
-)
+# at least, whatever the vocabulary: what describing costs for each operation is shared by more rounds
+PAGE_ROWS = 20
 
 
-class Page:
+class LogitsPage:
     """Rows of logits, kept in one reused block, and room for their probabilities.
 
     The rounds' own tensors go back to the allocator at once: fresh memory for each would cost more than the copy.
@@ -70,37 +69,43 @@ class Page:
 
 @dataclass(slots=True)
 class Recorder:
-    """Collects raw rounds and turns them into `Round`s of the trace; `warp` turned the target's logits into p."""
+    """Collects rounds and turns them into `Round`s of the trace; `warp` turned the target's logits into p."""
 
     mode: Record
     warp: Warp
     rounds: list[Round] = field(default_factory=list)
     seconds: float = 0.0
-    _waiting: list[RawRound] = field(default_factory=list)
-    _target: Page = field(default_factory=Page)
-    _draft: Page = field(default_factory=Page)
+    _waiting: list[KeptRound] = field(default_factory=list)
+    _target: LogitsPage = field(default_factory=LogitsPage)
+    _draft: LogitsPage = field(default_factory=LogitsPage)
 
-    def add(self, raw: RawRound) -> None:
-        """Take one round; it is described now or with the next few."""
+    def add(self, seen: RoundResult) -> Round:
+        """Take one round, described now or with the next few; returns its row, which is filled in then."""
+        row = new_round(seen)
         if self.mode == "off":
-            return
+            return row
         began = time.perf_counter()
-        self.rounds.append(raw.row)
+        self.rounds.append(row)
         if self.mode == "full":
-            told_of, drafted = raw.told_of(), 0 if raw.draft_logits is None else len(raw.draft_logits)
-            some = told_of if len(told_of) < len(raw.logits) else None
-            if self._waiting and not (
-                self._target.fits(raw.logits, len(told_of)) and self._draft.fits(raw.draft_logits, drafted)
-            ):
-                self._describe()
-            raw.logits = self._target.write(raw.logits, some)
-            if some is not None:
-                raw.rows = {position: row for row, position in enumerate(some)}
-                raw.scores = None if raw.scores is None else raw.scores[some]
-            if raw.draft_logits is not None:
-                raw.draft_logits = self._draft.write(raw.draft_logits)
-            self._waiting.append(raw)
+            self._keep(row, seen)
         self.seconds += time.perf_counter() - began
+        return row
+
+    def _keep(self, row: Round, seen: RoundResult) -> None:
+        positions, guessed = recorded_positions(seen), seen.proposal.logits
+        some = positions if len(positions) < len(seen.logits) else None
+        if self._waiting and not (
+            self._target.fits(seen.logits, len(positions))
+            and self._draft.fits(guessed, 0 if guessed is None else len(guessed))
+        ):
+            self._describe()
+        seen.logits = self._target.write(seen.logits, some)
+        if guessed is not None:
+            seen.proposal = replace(seen.proposal, logits=self._draft.write(guessed))
+        if some is not None and seen.judged.penalised is not None:
+            seen.judged.penalised = seen.judged.penalised[some]
+        rows = None if some is None else {position: at for at, position in enumerate(some)}
+        self._waiting.append(KeptRound(row, seen, rows))
 
     def finish(self) -> list[Round]:
         """Describe the remaining rounds and return all of them."""
@@ -117,47 +122,32 @@ class Recorder:
         describe(batch, self._target.read(), self._draft.read() if drafted else None, self.warp)
 
 
-def new_round(
-    index: int,
-    start_s: float,
-    seconds: Sequence[float],
-    cache: tuple[int, int],
-    proposal: Proposal,
-    verdicts: list[Verdict],
-    committed: tuple[list[int], list[Source]],
-    ahead: DraftedAhead,
-) -> Round:
-    """A round with what all recording modes keep.
-
-    Args:
-        seconds: its draft, verify, judge and commit times.
-        cache: rows of the target's KV cache before and after.
-        verdicts: of the tree's nodes; those of dropped tokens are added here.
-        ahead: what was drafted for the next round meanwhile.
-    """
-    draft_s, verify_s, judge_s, commit_s = seconds
-    tree, dropped = proposal.tree, [*proposal.dropped, *ahead.dropped]
+def new_round(seen: RoundResult) -> Round:
+    """A round with what all recording modes keep."""
+    draft_s, verify_s, judge_s, commit_s = seen.seconds
+    proposal, ahead, tree = seen.proposal, seen.ahead, seen.proposal.tree
+    dropped = [*proposal.dropped, *ahead.dropped]
     if dropped:  # after the tree's nodes, in the order in which they were dropped
         tree = TokenTree(
             [*tree.tokens, *(one.token for one in dropped)], [*tree.parents, *(one.parent for one in dropped)]
         )
     return Round(
-        index=index,
-        start_s=start_s,
+        index=seen.index,
+        start_s=seen.start_s,
         draft_s=draft_s,
         verify_s=verify_s,
         judge_s=judge_s,
         commit_s=commit_s,
-        cache_before=cache[0],
-        cache_after=cache[1],
+        cache_before=seen.cache[0],
+        cache_after=seen.cache[1],
         draft_passes=proposal.passes,
         nodes=Nodes(
             parent=tree.parents,
             depth=tree.depths,
             token=tree.tokens,
-            verdict=[*verdicts, *(one.verdict for one in dropped)],
+            verdict=[*seen.verdicts, *(one.verdict for one in dropped)],
         ),
-        committed=Committed(*committed),
+        committed=Committed(seen.tokens, seen.sources),
         note=proposal.note,
         ahead_s=ahead.seconds,
         ahead_passes=ahead.passes,

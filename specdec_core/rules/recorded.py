@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .base import Rule
 
 
-class Recorded:
+class RecordedRound:
     """One recorded round as a rule of some kind would have seen it; lists have one entry per node of the tree.
 
     `p` and `q` are what the rule judges by; `p_max` and `entropy` belong to the distribution that p is taken from.

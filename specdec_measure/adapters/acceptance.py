@@ -15,8 +15,8 @@ from typing import Any
 from specdec_core.foundations.errors import TraceError
 
 FORMAT = "specdec-acceptance"
-MOST = 10**12  # of anything counted
-MOST_EXACT = 999  # rounds: of more, neighbouring counts have the same share in three places
+MAX_COUNT = 10**12  # of anything counted
+MAX_EXACT_ROUNDS = 999  # rounds: of more, neighbouring counts have the same share in three places
 
 
 class NothingCounted(TraceError):
@@ -182,7 +182,7 @@ def of_rates(
     most = min(floor(accepted / (mean - 1 - half)), drafted)
     if not rates:
         return (least, []) if least == most else None
-    if most > MOST_EXACT:
+    if most > MAX_EXACT_ROUNDS:
         return None
     found = [(rounds, at) for rounds in range(least, most + 1) if (at := of_shares(rates, rounds, 0.0005))]
     fitting = [(rounds, at) for rounds, at in found if sum(at) == accepted]
@@ -243,9 +243,9 @@ def number(value: Any, name: str) -> int:
     Raises:
         TraceError: one sentence, if it is none.
     """
-    if isinstance(value, int | float) and -MOST <= value < 0:
+    if isinstance(value, int | float) and -MAX_COUNT <= value < 0:
         raise TraceError(f"'{name}' is negative, {value:g}; a count is a whole number from 0.")
-    whole = not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= MOST
+    whole = not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value <= MAX_COUNT
     if not whole or value != int(value):
         raise TraceError(f"'{name}' has to be a whole number from 0, got {str(value)[:40]!r}.")
     return int(value)
@@ -266,7 +266,7 @@ def ratio(value: float, name: str) -> float:
     Raises:
         TraceError: one sentence, if it is negative or no number.
     """
-    if not abs(value) <= MOST:  # of a NaN too
+    if not abs(value) <= MAX_COUNT:  # of a NaN too
         raise TraceError(f"'{name}' has to be a number from 0, got {str(value)[:40]}.")
     if value < 0:
         raise TraceError(f"'{name}' is negative, {value:g}.")

@@ -18,7 +18,7 @@ from .unwrapping import text_of, unwrap
 __all__ = ["FORMS", "acceptance", "is_answer", "known", "parse", "rule_of", "trace"]
 
 FORMS: tuple[Form, ...] = (*reports.FORMS, *servers.FORMS)
-MOST_ANSWERS = 10_000
+MAX_ANSWERS = 10_000
 
 
 def parse(data: bytes) -> list[Event]:
@@ -39,8 +39,8 @@ def acceptance(groups: Sequence[list[Event]]) -> Acceptance:
     Raises:
         TraceError: one sentence, if none has counts, or they contradict each other.
     """
-    if len(groups) > MOST_ANSWERS:
-        raise TraceError(f"The file has {len(groups):,} answers; at most {MOST_ANSWERS:,} are read.")
+    if len(groups) > MAX_ANSWERS:
+        raise TraceError(f"The file has {len(groups):,} answers; at most {MAX_ANSWERS:,} are read.")
     told, silent = list[Acceptance](), list[NothingCounted]()
     for events in groups:
         form = _form(whole(events))

@@ -10,17 +10,16 @@ from torch import Tensor
 
 from specdec_core.engine.text import Text, names_of
 from specdec_core.models.tokenizer import Codec
-from specdec_core.proposers.contract import DraftedAhead, Proposal
-from specdec_core.record.foreign import judged
 from specdec_core.record.schema import EndReason, Header, Verdict
-from specdec_core.record.stats import Tally
+from specdec_core.record.stats import RoundTally
 from specdec_core.record.trace import Trace
-from specdec_core.recording.describe import RawRound
-from specdec_core.recording.recorder import Recorder, new_round
+from specdec_core.recording.recorder import Recorder
+from specdec_core.round import Judged, Note, Proposal, RoundResult
 from specdec_core.rules import Decision
 from specdec_core.sampling import Warp, residual
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
+from specdec_measure.adapters.foreign import judged
 
 
 @dataclass(slots=True)
@@ -44,7 +43,7 @@ class Keeping:
 
     def __init__(self, codec: Codec, prompt: list[int], asked: Settings) -> None:
         self.codec, self.prompt = codec, prompt
-        self.tally = Tally()
+        self.tally = RoundTally()
         self.text = Text(codec, prompt, frozenset(), asked.but(stop=()))  # generate says where the text ends
         self._recorder: Recorder | None = None
 
@@ -58,22 +57,34 @@ class Keeping:
         q = seen.q.softmax(-1) if sampled and seen.q is not None else None
         verdicts, sources = judged(seen.candidates, committed)
         path = list(range(verdicts.count("accepted")))
-        passing = _thresholds(seen, verdicts, p, q)
+        decision = Decision(path, verdicts, _thresholds(seen, verdicts, p, q))
         length = len(self.prompt) + len(self.text.output.ids) - 1
-        row = new_round(
-            self.tally.passes, seen.start_s, seen.seconds, (length, length + len(committed)),
-            Proposal(tree, passes=seen.draft_passes, note={} if self.tally.passes else {"reads_prompt": True}),
-            verdicts, (committed, sources), DraftedAhead(),
-        )  # fmt: skip
+        note: Note = {} if self.tally.passes else {"reads_prompt": True}
+        self._recorder.add(
+            RoundResult(
+                index=self.tally.passes,
+                start_s=seen.start_s,
+                seconds=seen.seconds,
+                cache=(length, length + len(committed)),
+                proposal=Proposal(tree, logits=seen.drafted, passes=seen.draft_passes, note=note),
+                logits=seen.logits,
+                judged=Judged(
+                    decision,
+                    sources[-1],
+                    [0.0] * len(tree),
+                    committed,
+                    seen.penalised,
+                    p,
+                    q,
+                    _final(seen, len(path), p, q) if sources[-1] == "corrected" else None,
+                ),
+                verdicts=verdicts,
+                tokens=committed,
+                sources=sources,
+            )
+        )
         self.tally.add(tree, verdicts, len(committed), seen.draft_passes, seen.seconds)
         self.text.add(committed)
-        self._recorder.add(
-            RawRound(
-                row, tree, Decision(path, verdicts, passing), [0.0] * len(tree), seen.logits, p, q, seen.drafted,
-                None, None, scores=seen.penalised,
-                final=_final(seen, len(path), p, q) if sources[-1] == "corrected" else None,
-            )
-        )  # fmt: skip
 
     def trace(self, header: Header, most: int, ends: Sequence[int]) -> Trace:
         """The finished record; `ends` are the tokens that end a text, `most` is how many it may have."""

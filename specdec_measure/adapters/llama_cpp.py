@@ -57,7 +57,7 @@ def record(
     """
     if getattr(llama, "draft_model", None) is None:
         raise SettingsError("This Llama does not speculate: give it a draft_model when it is made.")
-    codec = Codec(llama)
+    codec = LlamaCodec(llama)
     ids = codec.encode(prompt) if isinstance(prompt, str) else token_ids(prompt)
     asked = Settings(max_new_tokens=max_new_tokens, seed=seed, temperature=temperature)
     if not ids or len(ids) + max_new_tokens > llama.n_ctx():
@@ -66,7 +66,7 @@ def record(
             f"this Llama's context has room for {llama.n_ctx():,}, and a prompt has at least one."
         )
     keeping = Keeping(codec, ids, asked)
-    observer = Observer(llama, temperature, lambda seen: keeping.take(seen, Warp(temperature)))
+    observer = LlamaObserver(llama, temperature, lambda seen: keeping.take(seen, Warp(temperature)))
     llama.reset()
     llama.set_seed(seed)
     count, ends = 0, [int(llama.token_eos())]
@@ -83,7 +83,7 @@ def record(
     return keeping.trace(_header(llama, codec, ids, prompt, asked), max_new_tokens, ends)
 
 
-class Observer:
+class LlamaObserver:
     """Watches one call of `generate`; `then` receives each round once the next one begins."""
 
     def __init__(self, llama: Any, temperature: float, then: Callable[[Observed], None]) -> None:
@@ -161,7 +161,7 @@ class Observer:
             self._away += time.perf_counter() - began
 
 
-class Codec:
+class LlamaCodec:
     """llama.cpp's own tokenizer, as the record needs it."""
 
     def __init__(self, llama: Any) -> None:
@@ -196,7 +196,9 @@ class Codec:
             return "".join(f"⟨0x{byte:02X}⟩" for byte in data)
 
 
-def _header(llama: Any, codec: Codec, ids: list[int], prompt: str | Sequence[int], asked: Settings) -> Header:
+def _header(
+    llama: Any, codec: LlamaCodec, ids: list[int], prompt: str | Sequence[int], asked: Settings
+) -> Header:
     cpu = torch.device("cpu")
     metadata = getattr(llama, "metadata", None) or {}
     return Header(

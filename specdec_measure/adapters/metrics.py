@@ -21,7 +21,7 @@ SINCE_START = "/metrics, everything since the server started"
 Key = TypeVar("Key", str, int)
 NAME = re.compile(r"(?:\w+_)?(vllm|llamacpp|sglang)[:_](\w+)")
 ANYWHERE = re.compile(r"(?:vllm|llamacpp|sglang)[:_]")
-LONGEST = 20_000  # characters of a line; the patterns take the square of a longer one's time
+MAX_LINE_LENGTH = 20_000  # characters of a line; the patterns take the square of a longer one's time
 ENGINES = {"vllm": "vLLM", "llamacpp": "llama.cpp", "sglang": "SGLang"}
 AT = "by position"
 ROUNDS, GUESSES, ACCEPTED, TOKENS, EMITTED = (
@@ -174,7 +174,7 @@ def _once(spans: dict[Key, tuple[int, int]], key: Key, span: tuple[int, int]) ->
 
 
 def _of_line(line: str) -> Sample | None:
-    if len(line) > LONGEST or not ANYWHERE.search(line) or line.startswith("#"):
+    if len(line) > MAX_LINE_LENGTH or not ANYWHERE.search(line) or line.startswith("#"):
         return None
     text = f"{row[1]} {row[2]}" if (row := ROW.match(line)) else line.strip()
     try:

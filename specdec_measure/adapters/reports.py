@@ -161,12 +161,18 @@ def _spec_bench(events: Sequence[Event]) -> Acceptance:
             sum(numbers(choice, "new_tokens")) if isinstance(written, list) else count(choice, "new_tokens")
         )
         whole = bool(lengths) and min(lengths) >= 1 and sum(lengths) == tokens
+        remarks = ["Which passes had guesses, and how many, is not in it."]
+        steps = numbers(choice, "decoding_steps")
+        if lengths and steps and sum(steps) != len(lengths):
+            remarks.append(
+                f"Its decoding_steps count {sum(steps):,} passes, its accept_lengths {len(lengths):,}."
+            )
         each.append(
             Acceptance(
                 _name(events[0]), "one answer of Spec-Bench", accepted=sum(lengths) - len(lengths) if whole else None,
                 tokens=tokens, passes=len(lengths) if whole else None,
                 stated=() if whole or not lengths else (_mean(lengths),),
-                remarks=("Which passes had guesses, and how many, is not in it.",),
+                remarks=tuple(remarks),
             )
         )  # fmt: skip
     return together(each, "one answer of Spec-Bench")

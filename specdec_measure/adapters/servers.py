@@ -22,7 +22,7 @@ from .acceptance import (
 )
 from .form import Event, Form, choices, inside
 from .streams import whole
-from .vllm_counts import MOST_GUESSES, ONE, vllm_counts
+from .vllm_counts import MAX_GUESSES, ONE, vllm_counts
 
 PER_PASS = "avg_decoded_tokens_per_iter"  # TensorRT-LLM's
 SGLANG: dict[str, tuple[str, ...]] = {  # the names have changed; newest first
@@ -78,7 +78,14 @@ def _sglang(events: Sequence[Event]) -> Acceptance:
             "its other paths if the request has return_spec_tokens_details."
         )
     each = [_sglang_counts(one, _written(answer) if len(found) == 1 else None) for one in found]
-    return together(each, ONE)
+    details = inside(answer, "sglext").get("spec_tokens_details")
+    all_of = max(len(details) if isinstance(details, list) else 0, len(choices(answer)))
+    silent = all_of - len(found)
+    remark = (
+        f"{silent:,} of {many(all_of, 'choice')} {'has' if silent == 1 else 'have'} no counts of guesses; the numbers "
+        "are of the others."
+    )
+    return together(each, ONE, [remark] if silent > 0 else [])
 
 
 def _sglang_counts(said: Event, tokens: int | None) -> Acceptance:
@@ -165,7 +172,7 @@ def _growth(events: Sequence[Event]) -> list[tuple[int, int]] | None:
             grown.append((now[0] - before[0], now[1] - before[1]))
             since = 0
         written, before, since = tokens, now, since + 1
-    bad = any(kept > guessed or guessed > MOST_GUESSES for guessed, kept in grown)
+    bad = any(kept > guessed or guessed > MAX_GUESSES for guessed, kept in grown)
     return grown if grown and not bad else None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 Event = dict[str, Any]
+COUNTS = ("metrics", "timings", "sglext", "meta_info", "stats")  # each of one engine or two
 LAST = (
     "metrics",
     "usage",
@@ -124,7 +125,7 @@ def _follows(event: Event, before: Event, stream: int | None) -> bool:
         and _number(now, "predicted_n") < _number(then, "predicted_n")
     ):
         return False
-    if before.get("stop") is True:
+    if before.get("stop") is True or _another(event, before):
         return False
     # A chunk without choices has the usage, behind the one that ends the text.
     return (
@@ -133,6 +134,20 @@ def _follows(event: Event, before: Event, stream: int | None) -> bool:
         or event.get("choices") == []
         or (_piece(event) and _piece(before))
     )
+
+
+def _another(event: Event, before: Event) -> bool:
+    """Whether this event is of another engine, or follows the end of the answer before, in a stream of several."""
+    for name in ("model", "system_fingerprint"):
+        if event.get(name) and before.get(name) and event[name] != before[name]:
+            return True
+    kinds, earlier = ({name for name in COUNTS if one.get(name)} for one in (event, before))
+    if kinds and earlier and kinds.isdisjoint(earlier):
+        return True
+    ended = {one.get("index", 0) for one in _choices(before) if one.get("finish_reason") is not None}
+    goes_on = {one.get("index", 0) for one in _choices(event) if one.get("finish_reason") is None}
+    whole = before.get("choices") == [] and bool(before.get("usage"))
+    return bool(ended & goes_on) or (whole and bool(event.get("choices")))
 
 
 def _number(event: Event, name: str) -> float:

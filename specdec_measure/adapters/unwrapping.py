@@ -27,6 +27,8 @@ BEFORE = re.compile(
     r"|[\w./-]+\s*\|\s+(?![-+0-9.eE]+\s*$)"  # docker compose; not a row of a table
     r"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S+ [^\s:]+\[\d+\]: )"  # journalctl
 )
+# What grep puts before a line: the file's name, and perhaps the line's number.
+NAMED = re.compile(r"[\w./\\-]*?\.\w+(?::(?:\d+:)?|-(?:\d+-)?)|\d+[:-](?=\s*[\[{]|data:)")
 EVENT = re.compile(r"data: ?")
 END = "[DONE]"
 # Keys under which a wrapping keeps text, and those of what was asked, which is not what was answered.
@@ -36,7 +38,7 @@ TEXTS = set(
 )
 ASKED = set("request req prompt messages input query inputs generation_settings".split())
 DEEP = 8
-MOST_TRIES = 200  # places at which JSON over several lines is looked for
+MAX_TRIES = 200  # places at which JSON over several lines is looked for
 
 
 @dataclass(slots=True)
@@ -59,13 +61,13 @@ class Content:
 
 
 @dataclass(slots=True)
-class Entry:
+class LogEntry:
     """What one entry of an object holds."""
 
     objects: list[tuple[Any, int | None]] = field(default_factory=list)
     logs: list[tuple[str, str]] = field(default_factory=list)
 
-    def in_other(self, other: Entry, earlier: bool) -> bool:
+    def in_other(self, other: LogEntry, earlier: bool) -> bool:
         """Whether another entry has all of this; of two that are equal, the `earlier` one."""
         if self.objects or not self.logs:
             return earlier and bool(self.objects) and (self.objects, self.logs) == (other.objects, other.logs)
@@ -95,13 +97,34 @@ def text_of(data: bytes) -> str:
         raise TraceError(
             f"The file has more than {MAX_JSON_BYTES:,} bytes, which are the most that are read."
         )
-    wide = data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))  # as a redirection in PowerShell writes it
-    return COLOURS.sub("", data.removeprefix(BOM_UTF8).decode("utf-16" if wide else "utf-8", "replace"))
+    return COLOURS.sub("", utf8(data).decode("utf-8", "replace"))
+
+
+def utf8(data: bytes) -> bytes:
+    """A text without a byte-order mark, in UTF-8 where the mark says UTF-16, as a redirection in PowerShell writes it.
+
+    Raises:
+        TraceError: one sentence, if it is not what its mark says.
+    """
+    if not data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return data.removeprefix(BOM_UTF8)
+    try:
+        return data.decode("utf-16").encode()
+    except UnicodeError:
+        raise TraceError(
+            "The file begins with the byte-order mark of UTF-16, and is not UTF-16. Save it as UTF-8."
+        ) from None
 
 
 def unwrap(text: str, known: Callable[[Any], bool]) -> Content:
     """The objects that `known` takes and the lines of text, from however many wrappings."""
     found = Content()
+    lines = text.splitlines()
+    written = [
+        line for line in lines if line.strip() not in ("", "--")
+    ]  # "--" is between the places that grep shows
+    if written and all(map(NAMED.match, written)):
+        text = "\n".join(NAMED.sub("", line, count=1) for line in written)
     _read(text, known, found, 0)
     return found
 
@@ -150,7 +173,7 @@ def _values(text: str, found: Content) -> Iterator[tuple[Any, int | None]]:
             except ValueError as error:
                 tries += 1
                 # Indented over several lines: up to where it ends.
-                if not event and tries < MOST_TRIES and (whole := _over_lines(line, lines, at)):
+                if not event and tries < MAX_TRIES and (whole := _over_lines(line, lines, at)):
                     value, at = whole
                     yield value, None
                     continue
@@ -213,13 +236,13 @@ def _walk(
             elif isinstance(one, dict | list):
                 _walk(one, stream, known, found, depth + 1, logs)
         return
-    entries: list[Entry] = []
+    entries: list[LogEntry] = []
     begun = len(found.objects)
     for name, one in value.items():
         inner = _as_json(one) if isinstance(one, str) and name in TEXTS else one
         if name in ASKED or not inner:
             continue
-        entry = Entry()
+        entry = LogEntry()
         if isinstance(inner, dict | list):
             _walk(inner, stream, known, found, depth + 1, entry.logs)
         elif isinstance(inner, str) and name in TEXTS:

@@ -7,7 +7,7 @@ from specdec_core.foundations.errors import TraceError, many
 from .acceptance import Acceptance, by_position, count, counted, number, numbers, of_rounds
 from .form import Event, inside
 
-MOST_GUESSES = 10_000  # in one round
+MAX_GUESSES = 10_000  # in one round
 ONE = "one answer"
 
 
@@ -31,6 +31,12 @@ def vllm_counts(
             f"{engine}'s counts contradict each other: {drafted:,} guesses in {many(rounds, 'round')} of at "
             f"most {most:,}."
         )
+    if most and (beyond := sum(histogram[most + 1 :])):
+        raise TraceError(
+            f"{engine}'s counts contradict each other: {many(beyond, 'round')} of the histogram accepted more than "
+            f"{most:,} guesses, and {most:,} were the most to guess."
+        )
+    histogram = histogram[: most + 1] if most else histogram
     found = counted(
         engine, source, rounds=rounds, drafted=drafted, accepted=accepted, at=by_position(histogram),
         chain=engine != "SGLang", tokens=tokens,
@@ -49,8 +55,8 @@ def vllm_counts(
         raise TraceError(
             f"{engine}'s counts contradict each other: those of the rounds are not those of the whole."
         )
-    if max(guessed) > MOST_GUESSES:
-        raise TraceError(f"A round with {max(guessed):,} guesses; at most {MOST_GUESSES:,} are read.")
+    if max(guessed) > MAX_GUESSES:
+        raise TraceError(f"A round with {max(guessed):,} guesses; at most {MAX_GUESSES:,} are read.")
     at, reached = of_rounds(guessed, kept)
     if histogram and [one for one in at if one] != [one for one in by_position(histogram) if one]:
         raise TraceError(
@@ -67,7 +73,7 @@ def _histogram(said: Event) -> list[int]:
     places = {
         str(place): number(value, f"acceptance_histogram[{place}]") for place, value in histogram.items()
     }
-    if not all(place.isdecimal() and len(place) < 6 and int(place) <= MOST_GUESSES for place in places):
+    if not all(place.isdecimal() and len(place) < 6 and int(place) <= MAX_GUESSES for place in places):
         raise TraceError(
             "'acceptance_histogram' has to have a count of accepted guesses as each of its keys."
         )

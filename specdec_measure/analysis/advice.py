@@ -21,12 +21,12 @@ from specdec_core.proposers import proposer_class
 from specdec_core.record.repeats import LOOP, percent
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
-from specdec_measure.sweep.measured import Measured
-from specdec_measure.sweep.totals import LEAST_TOKENS, beyond
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.totals import MIN_TOKENS, beyond
 
 LEVEL = 0.05
 WORDS = ("no", "one", "two", "three", "four", "five", "six")
-LEAST_CASES = 6  # with five cases, five equal outcomes happen by luck one time in sixteen
+MIN_CASES = 6  # with five cases, five equal outcomes happen by luck one time in sixteen
 RESAMPLES = 4_000
 SEED = 20_221  # of the bootstrap: the same rows give the same interval
 
@@ -34,7 +34,7 @@ Unit = Literal["prompt", "repeat"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ComparedPair:
     """Lane `first` against lane `second`.
 
     Attributes:
@@ -73,7 +73,7 @@ class Advice:
 
     best: int
     unit: Unit
-    pairs: list[Pair]
+    pairs: list[ComparedPair]
     answer: str
     lines: list[str]
     notes: str
@@ -89,7 +89,7 @@ class Advice:
         return bool(self.pairs) and all(pair.clear for pair in self.pairs)
 
 
-def compare(first: Sequence[float], second: Sequence[float], names: tuple[int, int] = (0, 1)) -> Pair:
+def compare(first: Sequence[float], second: Sequence[float], names: tuple[int, int] = (0, 1)) -> ComparedPair:
     """Two lanes' speeds, paired case by case.
 
     Raises:
@@ -106,7 +106,7 @@ def compare(first: Sequence[float], second: Sequence[float], names: tuple[int, i
     picks = np.random.default_rng(SEED).integers(0, cases, size=(RESAMPLES, cases))
     low, high = np.quantile(logs[picks].mean(axis=1), [LEVEL / 2, 1 - LEVEL / 2])
     wins = int((logs > 0).sum())
-    return Pair(
+    return ComparedPair(
         *names,
         cases=cases,
         wins=wins,
@@ -124,7 +124,9 @@ def sign_test(wins: int, losses: int) -> float:
     return min(1.0, 2.0 * tail / float(2**tosses))
 
 
-def advise(rows: Iterable[Measured], labels: Sequence[str], leave_out: Iterable[int] = ()) -> Advice | None:
+def advise(
+    rows: Iterable[MeasuredCase], labels: Sequence[str], leave_out: Iterable[int] = ()
+) -> Advice | None:
     """Advice from the cells of a sweep or of repeats on one prompt.
 
     Args:
@@ -171,7 +173,7 @@ def ineligible(lanes: Sequence[Settings]) -> list[int]:
 
 
 def _speeds(
-    rows: Sequence[Measured], left_out: set[int]
+    rows: Sequence[MeasuredCase], left_out: set[int]
 ) -> tuple[dict[int, dict[tuple[str, str, int], float]], Unit]:
     """Tokens per second by lane and case."""
     found: dict[tuple[int, tuple[str, str, int]], list[float]] = {}
@@ -187,13 +189,13 @@ def _speeds(
     return speeds, "prompt" if several else "repeat"
 
 
-def _usable(rows: Iterable[Measured], left_out: set[int]) -> list[Measured]:
+def _usable(rows: Iterable[MeasuredCase], left_out: set[int]) -> list[MeasuredCase]:
     return [
-        row for row in rows if row.lane not in left_out and row.error is None and row.tokens >= LEAST_TOKENS
+        row for row in rows if row.lane not in left_out and row.error is None and row.tokens >= MIN_TOKENS
     ]
 
 
-def _left_out(rows: Iterable[Measured], compared: int, unit: Unit) -> str:
+def _left_out(rows: Iterable[MeasuredCase], compared: int, unit: Unit) -> str:
     """A trailing sentence about the prompts or repeats that are no case; empty where all are."""
     cases = {(row.family, row.name) if unit == "prompt" else row.turn for row in rows}
     missing = len(cases) - compared
@@ -201,14 +203,14 @@ def _left_out(rows: Iterable[Measured], compared: int, unit: Unit) -> str:
         return ""
     verb = "is" if missing == 1 else "are"
     return (
-        f" {missing} of {len(cases)} {unit}s {verb} left out: a lane wrote fewer than {LEAST_TOKENS} tokens there, "
+        f" {missing} of {len(cases)} {unit}s {verb} left out: a lane wrote fewer than {MIN_TOKENS} tokens there, "
         "failed or was not measured."
     )
 
 
-def _raced(rows: Iterable[Measured]) -> list[tuple[float, float | None]]:
+def _raced(rows: Iterable[MeasuredCase]) -> list[tuple[float, float | None]]:
     """The speedup over plain decoding in the same turn and the tokens per pass, of every other lane's run."""
-    turns: dict[tuple[str, str, int], dict[int, Measured]] = {}
+    turns: dict[tuple[str, str, int], dict[int, MeasuredCase]] = {}
     for row in rows:
         if row.seconds > 0:
             turns.setdefault(row.turn, {})[row.lane] = row
@@ -236,7 +238,7 @@ def disturbed(raced: Sequence[tuple[float, float | None]]) -> str:
     )
 
 
-def _repeats(rows: Iterable[Measured], unit: Unit) -> str:
+def _repeats(rows: Iterable[MeasuredCase], unit: Unit) -> str:
     """A trailing sentence about repeated text; empty where nothing repeats."""
     shares: dict[tuple[str, str], float] = {}
     for row in rows:
@@ -252,8 +254,8 @@ def _repeats(rows: Iterable[Measured], unit: Unit) -> str:
     return f" {looping} of {len(shares)} texts {loop}, {flatters}." if looping else ""
 
 
-def _answer(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str]) -> str:
-    if pairs[0].cases < LEAST_CASES:
+def _answer(best: int, pairs: Sequence[ComparedPair], unit: Unit, labels: Sequence[str]) -> str:
+    if pairs[0].cases < MIN_CASES:
         few = too_few(pairs[0].cases, unit, "to tell")
         return f"{few[0].upper()}{few[1:]}. So far {labels[best]} was the fastest."
     beaten = _joined([labels[pair.second] for pair in pairs if pair.clear])
@@ -266,17 +268,17 @@ def _answer(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str])
     return f"No clear winner {between} {lanes}; {labels[best]} was the fastest on average{also}."
 
 
-def _line(pair: Pair, unit: Unit, labels: Sequence[str]) -> str:
+def _line(pair: ComparedPair, unit: Unit, labels: Sequence[str]) -> str:
     said = f"{labels[pair.first]} against {labels[pair.second]}: {pair.ratio:.2f}×"
     if pair.cases > 1:  # one has no interval
         said += f" (95% interval {pair.low:.2f} to {pair.high:.2f})"
     said += f", faster {share(pair.wins, pair.cases, unit)}"
-    if pair.cases < LEAST_CASES:
+    if pair.cases < MIN_CASES:
         return f"{said}."
     return f"{said}; {'clear' if pair.clear else f'not clear, as {doubt(pair)}'}."
 
 
-def doubt(pair: Pair) -> str:
+def doubt(pair: ComparedPair) -> str:
     """Why a pair is not clear although there are enough cases, without a full stop."""
     if pair.chance <= LEVEL:
         return "the interval contains 1"
@@ -285,10 +287,10 @@ def doubt(pair: Pair) -> str:
     return f"two equal lanes would be this one-sided in {100 * pair.chance:.0f} of 100 tries"
 
 
-def _reading(pairs: Sequence[Pair], unit: Unit) -> str:
+def _reading(pairs: Sequence[ComparedPair], unit: Unit) -> str:
     """How the lines are read, each sentence after a space."""
     said = ""
-    if any(pair.low > 1.0 and not pair.clear for pair in pairs) and pairs[0].cases >= LEAST_CASES:
+    if any(pair.low > 1.0 and not pair.clear for pair in pairs) and pairs[0].cases >= MIN_CASES:
         said += (
             f" An interval above 1 is not enough for “clear”, since one from a few {unit}s tends to be too narrow: the "
             f"count of {unit}s won also has to be one that two equal lanes reach in at most {100 * LEVEL:.0f} of 100 "
@@ -308,7 +310,7 @@ def too_few(cases: int, unit: Unit, purpose: str) -> str:
     """That so many cases are too few to do something ("to tell"), and how many it takes; without a full stop."""
     count = WORDS[cases] if cases < len(WORDS) else str(cases)
     said = f"{count} {unit}{' is' if cases == 1 else 's are'} too few {purpose}"
-    return said + (f"; at least {WORDS[LEAST_CASES]} are needed" if cases < LEAST_CASES else "")
+    return said + (f"; at least {WORDS[MIN_CASES]} are needed" if cases < MIN_CASES else "")
 
 
 def _joined(parts: Sequence[str]) -> str:

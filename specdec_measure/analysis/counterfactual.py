@@ -16,7 +16,7 @@ from specdec_core.foundations.errors import SpecdecError, TraceError
 from specdec_core.record.schema import Round, Verdict
 from specdec_core.record.trace import Trace, as_trace
 from specdec_core.rules import Decision, rule_class
-from specdec_core.rules.recorded import Recorded
+from specdec_core.rules.recorded import RecordedRound
 from specdec_core.settings import SAMPLING, Settings
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def judge_again(trace: Trace, rule: str, rule_options: Mapping[str, Any] | None 
     judge, rounds = kind(options), []
     for row in trace.rounds:
         met = row.nodes.threshold if repeats else None
-        seen = Recorded(row, kind, settings, met, trace.header.own_probabilities)
+        seen = RecordedRound(row, kind, settings, met, trace.header.own_probabilities)
         if not seen.tree.is_chain and all(kind.unsuited(drafts) for drafts in TREES):
             raise TraceError(
                 f"Round {row.index} of this trace proposes a tree, and the rule '{rule}' judges chains. Choose "

@@ -25,16 +25,16 @@ from specdec_core.lengths import FixedLength
 from specdec_core.proposers import proposer_class
 from specdec_core.record.schema import Round
 from specdec_core.record.trace import Trace
+from specdec_core.runtime.pass_times import Curve, pass_time
 from specdec_core.settings import Settings
-from specdec_core.theory import Curve, pass_time
 from specdec_measure.analysis.held_up import held_up
-from specdec_measure.sweep.totals import LEAST_TOKENS, NORMAL_95, beyond
+from specdec_measure.sweep.totals import MIN_TOKENS, NORMAL_95, beyond
 
 Cause = Literal[
     "acceptance", "few guesses", "drafting", "width", "overhead", "held up", "unexplained", "nothing"
 ]
 LASTING = 1.5  # times the error of single rounds: chance alone brings blocks there about once in twenty
-LEAST_LOSS = 0.005  # tokens or plain rounds: smaller ones would show as 0.00
+MIN_LOSS = 0.005  # tokens or plain rounds: smaller ones would show as 0.00
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +98,17 @@ class Diagnosis:
             **{cause: (self.tokens + loss) / self.cost for cause, loss in tokens.items()},
             **{cause: self.tokens / max(self.cost - loss, 1e-9) for cause, loss in rounds.items()},
         }
-        most = max(losses, key=lambda cause: (losses[cause] >= LEAST_LOSS, without[cause]))
-        return most if losses[most] >= LEAST_LOSS else "nothing"
+        most = max(losses, key=lambda cause: (losses[cause] >= MIN_LOSS, without[cause]))
+        return most if losses[most] >= MIN_LOSS else "nothing"
 
     @property
     def segments(self) -> list[tuple[str, float]]:
         """A round's time in plain rounds as what it consists of; the values add up to `cost`."""
         names = self._names
         named = [("one plain round", 1.0), (names["drafting"], self.drafting), (names["width"], self.width)]
-        if self.held >= LEAST_LOSS:
+        if self.held >= MIN_LOSS:
             named.append((names["held up"], self.held))
-        if abs(self.unexplained) >= LEAST_LOSS:
+        if abs(self.unexplained) >= MIN_LOSS:
             named.append((names["unexplained"], self.unexplained))
         return [*named, (names["overhead"], self.overhead)]
 
@@ -126,7 +126,7 @@ class Diagnosis:
     @property
     def sentence(self) -> str:
         """The verdict with a round's account, and the main loss; one more where repeated text flatters them."""
-        noise = ", less than one by timing noise" if self.cost < 1.0 - LEAST_LOSS else ""
+        noise = ", less than one by timing noise" if self.cost < 1.0 - MIN_LOSS else ""
         account = f"{self.tokens:.2f} tokens a round, in the time of {self.cost:.2f} plain rounds{noise}"
         return f"{self.verdict}: {account}. {self.loss}"
 
@@ -229,7 +229,7 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
             "Call why(plain, lane)."
         )
     base, stats = plain.stats, lane.stats
-    if min(base.tokens, stats.tokens) < LEAST_TOKENS or not lane.rounds:
+    if min(base.tokens, stats.tokens) < MIN_TOKENS or not lane.rounds:
         return None
     if base.decode_s <= 0 or stats.decode_s <= 0:
         return None

@@ -8,12 +8,13 @@ decoder layer, its keys and values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from specdec_core.foundations.errors import SettingsError
-from specdec_core.proposers import proposer_class
+from specdec_core.proposers import Proposer, proposer_class
+from specdec_core.proposers.state_tree import StateTree
 from specdec_core.record.trace import Trace, as_trace
 from specdec_core.settings import Settings
 
@@ -24,7 +25,7 @@ FLOAT32 = 4  # bytes; logits are judged in this precision whatever the model's d
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MemoryLine:
     """One entry.
 
     Attributes:
@@ -42,7 +43,7 @@ class Line:
     part: bool = False
 
 
-def ledger(trace: Trace, models: Models) -> list[Line]:
+def ledger(trace: Trace, models: Models) -> list[MemoryLine]:
     """The entries of the lane that wrote `trace` with `models`, empty ones left out.
 
     Raises:
@@ -57,9 +58,9 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
         )
     settings = Settings(**header.settings)
     kind = proposer_class(settings.proposer)
-    models = models.drafting(kind.which_draft(settings))
+    models = models.drafting(kind.which_draft(options := kind.read_options(settings)))
     draft = models.draft if header.draft is not None else None
-    capacity = kind.capacity(settings, len(header.decoder_start or header.prompt_ids))
+    capacity = kind.shape(settings, options).rows(settings, len(header.decoder_start or header.prompt_ids))
     draft_rows = kind.draft_capacity(capacity)
     widest = max((row.width for row in trace.rounds), default=0)
     extra_rows = [row.riders for row in trace.rounds]
@@ -73,20 +74,20 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
         *_weights("Target's", models.target, "All lanes share them."),
         *_weights("Draft's", draft, "Of the draft model."),
         *(_head(kind.title, head) for need, head in models.heads.items() if need in kind.needs),
-        Line(
+        MemoryLine(
             "Target's keys and values",
             capacity * models.target.kv_bytes,
             reserved,
             f"Reserved for {capacity:,} tokens: prompt, output and the largest proposal, and one to spare.",
         ),
-        Line(
+        MemoryLine(
             "Wasted on rejected guesses",
             max(fallen, default=0) * models.target.kv_bytes,
             "exact",
             f"In the worst round; in all rounds together, {_rows(sum(fallen))} of guesses{ended}.",
             part=True,
         ),
-        Line(
+        MemoryLine(
             "Used by the window",
             max(extra_rows, default=0) * models.target.kv_bytes,
             "exact",
@@ -94,14 +95,14 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             f"{_rows(sum(extra_rows))} in all.",
             part=True,
         ),
-        Line(
+        MemoryLine(
             "Draft's keys and values",
             draft_rows * draft.kv_bytes if draft else 0,
             reserved,
             f"Reserved for {draft_rows:,} tokens{' as well' if draft_rows == capacity else ' of its own'}.",
         ),
         *(
-            Line(
+            MemoryLine(
                 f"{whose} encoded prompt",
                 _encoded_bytes(model, len(header.prompt_ids)),
                 "exact",
@@ -111,10 +112,10 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             for whose, model in (("Target's", models.target), ("Draft's", draft))
         ),
         *(
-            Line(own.name, own.size, reserved if own.captured else "exact", own.words)
-            for own in kind.own_memory(models, settings, capacity)
+            MemoryLine(name, size, reserved if kind.name == "oracle" else "exact", words)
+            for name, size, words in _own_caches(kind, models, settings, capacity)
         ),
-        Line(
+        MemoryLine(
             "Logits of the widest pass",
             widest * header.vocabulary * FLOAT32,
             "exact",
@@ -125,7 +126,26 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
     return [line for line in lines if line.size]
 
 
-def total(lines: Iterable[Line]) -> int:
+def _own_caches(
+    kind: type[Proposer], models: Models, settings: Settings, capacity: int
+) -> Iterator[tuple[str, int, str]]:
+    """A proposer's own KV caches, for `capacity` tokens: what each is, bytes, how they are counted."""
+    if kind.name == "oracle":
+        words = "The oracle runs the target with its own KV cache."
+        yield "Oracle's keys and values", capacity * models.target.kv_bytes, words
+    if issubclass(kind, StateTree):
+        options, head = kind.read_options(settings), models.heads[kind.head_name()]
+        rows, config = capacity + options.depth * options.top_k, head.config
+        heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+        width = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+        count = head.modules_chained * head.layers_per_pass
+        size = int(2 * rows * heads * width * next(head.parameters()).element_size()) * count
+        layers = "One layer" if count == 1 else f"{count} layers"
+        whose = f"{kind.title}'" if kind.title.endswith("s") else f"{kind.title}'s"
+        yield f"{whose} keys and values", size, f"{layers}, over the text and the tree it grows."
+
+
+def total(lines: Iterable[MemoryLine]) -> int:
     """Bytes of all lines, without parts of other lines."""
     return sum(line.size for line in lines if not line.part)
 
@@ -136,7 +156,7 @@ def weight_bytes(model: Model | None) -> int:
     return _module_bytes(_module(model))
 
 
-def _weights(whose: str, model: Model | None, words: str) -> list[Line]:
+def _weights(whose: str, model: Model | None, words: str) -> list[MemoryLine]:
     """A model's weights: those held as they were loaded, those packed in place of them, and packed copies of some."""
     from specdec_core.runtime.cpu_linear import copied_bytes
 
@@ -153,14 +173,14 @@ def _weights(whose: str, model: Model | None, words: str) -> list[Line]:
         else "the weights above"
     )
     return [
-        Line(held, weight_bytes(model), "exact", words),
-        Line(
+        MemoryLine(held, weight_bytes(model), "exact", words),
+        MemoryLine(
             f"{whose} packed matrices",
             packed,
             "modelled",
             f"In place of their float32 weights, which were freed; arranged for the processor, {bits}",
         ),
-        Line(
+        MemoryLine(
             f"{whose} packed copies",
             copied_bytes(module) - packed,
             "modelled",
@@ -169,7 +189,7 @@ def _weights(whose: str, model: Model | None, words: str) -> list[Line]:
     ]
 
 
-def _head(title: str, head: Any) -> Line:
+def _head(title: str, head: Any) -> MemoryLine:
     """The weights of trained heads, in whatever form."""
     from specdec_core.runtime.cpu_linear import copied_bytes
 
@@ -180,7 +200,7 @@ def _head(title: str, head: Any) -> Line:
         words += " The matrices are packed for the processor, in place of their float32 weights."
     elif copied:
         words += " The matrices are held a second time, packed for the processor."
-    return Line(f"{whose} weights", _module_bytes(head) + copied, "exact", words)
+    return MemoryLine(f"{whose} weights", _module_bytes(head) + copied, "exact", words)
 
 
 def _packed_bytes(module: Any) -> int:

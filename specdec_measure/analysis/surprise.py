@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from specdec_core.foundations.errors import PromptError
 from specdec_core.foundations.lazy_torch import torch
 from specdec_core.runtime.machine import threads
-from specdec_core.theory import surprise
 from specdec_core.tree import TokenTree
+from specdec_measure.theory import surprise
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
 
-MOST = 256  # tokens of a text that are read
+MAX_TOKENS = 256  # tokens of a text that are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def surprises(models: Models, text: str) -> list[Surprise]:
         raise PromptError(
             "An encoder reads the whole text before the decoder writes; take a decoder-only model."
         )
-    tokens, most = models.codec.encode(text), min(MOST, models.window(with_draft=True))
+    tokens, most = models.codec.encode(text), min(MAX_TOKENS, models.window(with_draft=True))
     if not 2 <= len(tokens) <= most:
         raise PromptError(f"Give a text of 2 to {most} tokens; this one has {len(tokens)}.")
     found = []

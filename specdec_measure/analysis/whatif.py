@@ -16,7 +16,9 @@ from specdec_core.proposers import PROPOSERS, Proposer
 from specdec_core.record.schema import ModelInfo, Round
 from specdec_core.record.trace import Trace, as_trace
 from specdec_measure.machines.costs import Costs
-from specdec_measure.machines.profiles import Profile, Recorded
+from specdec_measure.machines.profiles import Profile, RecordedProfile
+
+from .draft_costs import assumption, drafts_with, tokens_in_a_pass
 
 OVERLAPPED = (
     "What was drafted beside the target's pass takes the longer of the two (PEARL), as if neither slowed the other; as "
@@ -109,7 +111,7 @@ def replay(
         raise SettingsError(
             f"A profile is one of profiles.shipped(), or what profiles.read() returns, got {kind_of(profile)}."
         )
-    if isinstance(profile, Recorded):
+    if isinstance(profile, RecordedProfile):
         if target is not None or draft is not None:
             raise SettingsError(
                 f"The profile '{profile.label}' was recorded with its own models; leave sizes out."
@@ -131,7 +133,7 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
         )
     kind = PROPOSERS.get(str(trace.header.settings.get("proposer", "")))
     options = trace.header.settings.get("options")
-    front = kind.front(options if isinstance(options, dict) else {}) if kind else None
+    front = tokens_in_a_pass(kind, options if isinstance(options, dict) else {}) if kind else None
     widths, rounds, drafting, verifying = [], [], 0.0, 0.0
     for row in trace.rounds:
         width = row.width
@@ -145,17 +147,17 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
         drafting += draft
         verifying += verify
     tokens = sum(len(row.committed.token) for row in trace.rounds)
-    how = [kind.priced_words if kind else "Each draft pass costs what the profile gives for its draft model."]
+    how = [assumption(kind)]
     if any(row.ahead_passes for row in trace.rounds):
         how.append(OVERLAPPED)
     how.append(
         "Which guesses were accepted is taken from the record: another pair of models would agree more, or less."
     )
-    if kind and kind.priced() == "heads" and any(head.output_rows is None for head in trace.header.heads):
+    if kind and drafts_with(kind) == "heads" and any(head.output_rows is None for head in trace.header.heads):
         how.append(
             "The record does not say how much of the output matrix the heads read, so the whole is counted."
         )
-    if kind and kind.priced() == "heads":
+    if kind and drafts_with(kind) == "heads":
         how.append(
             "A head keeps the size, relative to its target, that it has in the record. The target's output matrix does "
             f"not: it is {costs.output_share:.0%} of what a pass reads there, and usually a larger share of a smaller "
@@ -206,7 +208,7 @@ def _draft_pass(
     """Seconds of one drafting pass over `tokens` tokens."""
     if kind and kind.off_the_clock:
         return 0.0
-    priced = kind.priced() if kind else "draft"
+    priced = drafts_with(kind) if kind else "draft"
     if priced == "heads":
         return _heads_share(trace, costs) * costs.target(tokens)
     if priced == "first layers":

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from specdec_core.engine.decode import stream
 from specdec_core.engine.events import Step
 from specdec_measure.sweep.cases import Case
-from specdec_measure.sweep.measured import Measured, fingerprint
+from specdec_measure.sweep.measured import MeasuredCase, fingerprint
 from specdec_measure.sweep.run import time_cell
 
 from .candidates import Candidate
-from .state import Cell, Stage, State
+from .state import FitCell, FitState, Stage
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
@@ -31,12 +31,12 @@ Price = Callable[["Trace", Candidate], float]
 """Seconds that a recorded text would take among many requests; see `throughput`."""
 
 
-class Stopped(Exception):
+class FitStopped(Exception):
     """The person pressed Ctrl+C, or the time of the fit is over."""
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class FitProgress:
     """What is done next: the phase, in words, and seconds of the fit spent and in all."""
 
     phase: str
@@ -74,16 +74,16 @@ class Bench:
 
     views: Mapping[str, Models]
     plain: Candidate
-    state: State
+    state: FitState
     clock: Clock
     cancelled: Callable[[], bool]
-    on_progress: Callable[[Progress], None]
+    on_progress: Callable[[FitProgress], None]
     price: Price | None = None
     warm: set[str] = field(default_factory=set)
 
     def say(self, phase: str, words: str) -> None:
         """Report what comes next."""
-        self.on_progress(Progress(phase, words, self.clock.spent, self.clock.budget))
+        self.on_progress(FitProgress(phase, words, self.clock.spent, self.clock.budget))
 
     def turn(
         self,
@@ -119,7 +119,7 @@ class Bench:
             self.state.add(self._cell(stage, case, repeat, lane, tokens), self.clock.spent)
         return True
 
-    def again(self, cell: Cell, case: Case, lane: Candidate, tokens: int = 0) -> None:
+    def again(self, cell: FitCell, case: Case, lane: Candidate, tokens: int = 0) -> None:
         """Measure a cell once more and keep the faster run.
 
         Raises:
@@ -130,21 +130,21 @@ class Bench:
         best = new if new.usable and new.seconds < cell.seconds else cell
         self.state.add(replace(best, runs=cell.runs + 1), self.clock.spent)
 
-    def _cell(self, stage: Stage, case: Case, repeat: int, lane: Candidate, tokens: int) -> Cell:
+    def _cell(self, stage: Stage, case: Case, repeat: int, lane: Candidate, tokens: int) -> FitCell:
         if self.cancelled():
-            raise Stopped
+            raise FitStopped
         settings = lane.settings.but(record="off" if self.price is None else "tokens")
         if tokens:
             settings = settings.but(max_new_tokens=min(tokens, settings.max_new_tokens))
         models = self.views[lane.part]
         self._warm_up(models, case, lane)
-        row = Measured(case.family, case.name, 0 if lane is self.plain else 1, lane.label, repeat)
+        row = MeasuredCase(case.family, case.name, 0 if lane is self.plain else 1, lane.label, repeat)
         row.prompt_sha = fingerprint(case.asked)
         traces: list[Trace] = []
         if not time_cell(models, case.asked, settings, self.cancelled, row, traces.append):
-            raise Stopped
+            raise FitStopped
         price = self.price(traces[0], lane) if self.price and traces and traces[0].rounds else None
-        return Cell(stage, lane.label, row, price)
+        return FitCell(stage, lane.label, row, price)
 
     def _warm_up(self, models: Models, case: Case, lane: Candidate) -> None:
         """A few rounds, as first passes are slow."""
@@ -159,7 +159,7 @@ class Bench:
             log.debug("a candidate could not be warmed up", exc_info=True)
 
 
-def speeds(state: State, stages: Sequence[Stage], label: str) -> dict[tuple[str, str], float]:
+def speeds(state: FitState, stages: Sequence[Stage], label: str) -> dict[tuple[str, str], float]:
     """By prompt, the median over repeats of a candidate's tokens per second over plain decoding's in the same turn."""
     ratios: dict[tuple[str, str], list[float]] = {}
     for cell, other in pairs(state, stages, label):
@@ -169,7 +169,7 @@ def speeds(state: State, stages: Sequence[Stage], label: str) -> dict[tuple[str,
     return {place: median(found) for place, found in ratios.items()}
 
 
-def failures(state: State, label: str) -> list[str]:
+def failures(state: FitState, label: str) -> list[str]:
     """The sentences of a candidate's cells that failed, each once."""
     return list(
         dict.fromkeys(
@@ -180,7 +180,9 @@ def failures(state: State, label: str) -> list[str]:
     )
 
 
-def pairs(state: State, stages: Sequence[Stage], label: str | None = None) -> Iterator[tuple[Cell, Cell]]:
+def pairs(
+    state: FitState, stages: Sequence[Stage], label: str | None = None
+) -> Iterator[tuple[FitCell, FitCell]]:
     """Usable runs of a candidate, or of all, each with plain decoding's in the same turn."""
     from specdec_core.proposers import proposer_class
 

@@ -93,7 +93,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedCandidate:
     """A proposer that is not tried, and why, as a sentence."""
 
     proposer: str
@@ -109,7 +109,7 @@ def plain(base: Settings) -> Candidate:
 
 def candidates(
     models: Models, base: Settings, parts: Sequence[str] = ()
-) -> tuple[list[Candidate], list[Refused]]:
+) -> tuple[list[Candidate], list[RefusedCandidate]]:
     """What can run with these models, the proposers in turn, and which proposers cannot.
 
     Args:
@@ -121,7 +121,7 @@ def candidates(
     for name, space in _SPACE.items():
         kind = proposer_class(name)
         if why_not := kind.why_not(models, person=False):
-            refused.append(Refused(name, why_not))
+            refused.append(RefusedCandidate(name, why_not))
             continue
         columns.append(_column(start, name, {}, space))
         if "draft" in kind.Options.model_fields:

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Sequence
 from statistics import median_low
 
 from specdec_measure.analysis.advice import disturbed
-from specdec_measure.sweep.totals import LEAST_TOKENS
+from specdec_measure.sweep.totals import MIN_TOKENS
 
 from .bench import pairs
-from .state import Cell, Key, Stage, State
+from .state import FitCell, FitState, Key, Stage
 
 HELD_UP = 2.0  # times the median of the candidate's runs, for a pass
 IMPOSSIBLE = 1.2  # times the tokens per pass: a little above them may be noise
 
 
-def held_up(state: State, stage: Stage) -> list[Cell]:
+def held_up(state: FitState, stage: Stage) -> list[FitCell]:
     """The runs of a stage that were held up and not repeated yet, the worst first."""
     paces: dict[str, dict[Key, float]] = {}
     for cell in state.cells.values():
@@ -37,26 +37,28 @@ def held_up(state: State, stage: Stage) -> list[Cell]:
     return [cell for cell in cells if cell.runs == 1 and cell.calculated is None]
 
 
-def races(state: State, stages: Sequence[Stage], label: str | None = None) -> list[tuple[Cell, float, float]]:
+def races(
+    state: FitState, stages: Sequence[Stage], label: str | None = None
+) -> list[tuple[FitCell, float, float]]:
     """Of every race of a candidate, or of all, against plain decoding with enough tokens: plain decoding's run, the
     speedup, tokens per pass."""
     found = []
     for cell, other in pairs(state, stages, label):
         tokens = min(cell.measured.tokens, other.measured.tokens)
-        if tokens >= LEAST_TOKENS and cell.measured.tokens_per_pass:
+        if tokens >= MIN_TOKENS and cell.measured.tokens_per_pass:
             speedup = cell.measured.tokens / cell.seconds / (other.measured.tokens / other.seconds)
             found.append((other, speedup, cell.measured.tokens_per_pass))
     return found
 
 
-def said(state: State, labels: Iterable[str]) -> str:
+def said(state: FitState, labels: Iterable[str]) -> str:
     """A sentence about figures of these candidates that cannot be right, as a sweep's advice says it; empty where none
     is known."""
     stages: tuple[Stage, ...] = ("scouting", "search", "held back")
     return disturbed([race[1:] for label in labels for race in races(state, stages, label)])
 
 
-def repeated(state: State) -> str:
+def repeated(state: FitState) -> str:
     """A sentence about the runs that were held up and repeated; empty where there are none."""
     again = sum(cell.runs > 1 for cell in state.cells.values())
     if not again:

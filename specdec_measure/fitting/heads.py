@@ -21,13 +21,13 @@ from specdec_core.models.heads import load_heads
 from specdec_core.models.tokenizer import HubCodec
 from specdec_measure.sweep.cases import Case
 
-from .bench import Stopped
+from .bench import FitStopped
 
 if TYPE_CHECKING:
     from .tuning import Answers, Tuning
 
 NAME, TEXT, RUNS, LOG = "medusa", "answers.txt", "training", "training.log"
-LEAST_S = 60.0
+MIN_TRAINING_S = 60.0
 STARTING_S = 15.0  # of a process that imports torch and loads the target
 WRITING = 0.4  # of the time
 CONTEXT = 64  # tokens of a row
@@ -110,5 +110,5 @@ def _watch(process: subprocess.Popen[bytes], work: Tuning, until: float) -> floa
             asked = True
         time.sleep(POLL_S)
     if stopped:
-        raise Stopped
+        raise FitStopped
     return time.monotonic()

@@ -23,12 +23,12 @@ from .report import CONFIG, TABLE, TRACE, page
 from .table import to_csv, tried
 
 if TYPE_CHECKING:
-    from .run import Fit, Job
+    from .run import Fit, FitJob
 
 REPORT = "report.html"
 
 
-def write(job: Job, fit: Fit) -> None:
+def write(job: FitJob, fit: Fit) -> None:
     """Write all files; each is replaced whole.
 
     Raises:
@@ -56,7 +56,7 @@ def write(job: Job, fit: Fit) -> None:
             ) from None
 
 
-def config(job: Job, fit: Fit) -> dict[str, Any]:
+def config(job: FitJob, fit: Fit) -> dict[str, Any]:
     """`sd.load_models(**config["load"])` and `sd.Settings(**config["settings"])` decode as was chosen."""
     from specdec_core.runtime.machine import packages
 
@@ -88,7 +88,7 @@ def config(job: Job, fit: Fit) -> dict[str, Any]:
     }
 
 
-def elsewhere(job: Job, fit: Fit) -> list[tuple[str, str]]:
+def elsewhere(job: FitJob, fit: Fit) -> list[tuple[str, str]]:
     """Each engine, and the chosen settings in its terms."""
     models, choice = job.models, fit.verdict.choice
     target, asked = job.load["target"], job.cases[0].asked
@@ -100,7 +100,7 @@ def elsewhere(job: Job, fit: Fit) -> list[tuple[str, str]]:
     if choice.part == TUNED:
         draft = fit.load["draft"]
     elif kind.uses_draft():
-        which = kind.which_draft(lane)
+        which = kind.which_draft(kind.read_options(lane))
         beside = which == "parallel" and models.parallel_draft is None  # the usual draft serves it
         named = "draft" if which == "usual" or beside else f"{which}_draft"
         drafting = models.drafting(which).draft
@@ -119,7 +119,7 @@ def elsewhere(job: Job, fit: Fit) -> list[tuple[str, str]]:
     ]
 
 
-def _raced(job: Job, fit: Fit) -> str | None:
+def _raced(job: FitJob, fit: Fit) -> str | None:
     """A race of the choice against plain decoding on the first held-back prompt, recorded in full."""
     bench, choice = job.bench, fit.verdict.choice
     lanes = (

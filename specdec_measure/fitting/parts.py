@@ -9,14 +9,14 @@ from . import heads, prompts, tuning
 from .candidates import LOADED, TUNED
 
 if TYPE_CHECKING:
-    from .run import Job
+    from .run import FitJob
 
 SHARE = 0.25  # of the fit's time
-LEAST_PROMPTS = 12  # three to train on, three to search on and six to test on
+MIN_PROMPTS = 12  # three to train on, three to search on and six to test on
 DRAFT, HEADS = "draft", "heads"
 
 
-def prepare(job: Job, train: bool) -> list[str]:
+def prepare(job: FitJob, train: bool) -> list[str]:
     """Split the prompts and train, or find what was trained; the parts that candidates can decode with.
 
     Raises:
@@ -41,7 +41,7 @@ def prepare(job: Job, train: bool) -> list[str]:
     return [TUNED]
 
 
-def _train(job: Job, part: str, seconds: float) -> None:
+def _train(job: FitJob, part: str, seconds: float) -> None:
     bench = job.bench
     work = tuning.Tuning(job.models, job.base, bench.cancelled, lambda words: bench.say("training", words))
     if part == DRAFT:
@@ -52,18 +52,16 @@ def _train(job: Job, part: str, seconds: float) -> None:
     bench.state.note(part, report, bench.clock.spent)
 
 
-def _plan(job: Job, train: bool, seconds: float) -> dict[str, str | None]:
+def _plan(job: FitJob, train: bool, seconds: float) -> dict[str, str | None]:
     """For each part None, or why it is not trained, as a sentence."""
     if not train:
         return dict.fromkeys((DRAFT, HEADS), "Nothing was to be trained.")
-    if len(job.cases) < LEAST_PROMPTS:
-        few = (
-            f"Training needs prompts of its own, at least {LEAST_PROMPTS} in all; there are {len(job.cases)}."
-        )
+    if len(job.cases) < MIN_PROMPTS:
+        few = f"Training needs prompts of its own, at least {MIN_PROMPTS} in all; there are {len(job.cases)}."
         return dict.fromkeys((DRAFT, HEADS), few)
     reasons = {DRAFT: tuning.why_not(job.models), HEADS: heads.why_not(job.models)}
     both = 2 if not any(reasons.values()) else 1
-    for part, least in ((DRAFT, tuning.LEAST_S), (HEADS, heads.LEAST_S)):
+    for part, least in ((DRAFT, tuning.MIN_TRAINING_S), (HEADS, heads.MIN_TRAINING_S)):
         if reasons[part] is None and seconds / both < least:
             reasons[part] = (
                 f"A quarter of the time is for training, and {seconds / both:.0f} seconds are too few for {part}: at "
@@ -72,7 +70,7 @@ def _plan(job: Job, train: bool, seconds: float) -> dict[str, str | None]:
     return reasons
 
 
-def loading(job: Job, part: str, proposer: str) -> dict[str, str]:
+def loading(job: FitJob, part: str, proposer: str) -> dict[str, str]:
     """What `load_models` takes in addition, for a choice that decodes with what was trained."""
     more = {}
     if part == TUNED:
@@ -82,7 +80,7 @@ def loading(job: Job, part: str, proposer: str) -> dict[str, str]:
     return more
 
 
-def said(job: Job) -> list[str]:
+def said(job: FitJob) -> list[str]:
     """What was trained, and what was not, as sentences for the report."""
     facts, found = job.bench.state.facts, []
     plan = facts.get("training") or {}

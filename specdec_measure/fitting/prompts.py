@@ -11,12 +11,12 @@ from io import StringIO
 from pathlib import Path
 
 from specdec_core.foundations.errors import PromptError
-from specdec_measure.analysis.advice import LEAST_CASES
+from specdec_measure.analysis.advice import MIN_CASES
 from specdec_measure.sweep import cases as sources
 from specdec_measure.sweep.cases import MAX_BYTES, MAX_CASES, MAX_PROMPT, Case
 
-LEAST = 4  # prompts: two to search on and two to test on
-ENOUGH = 2 * LEAST_CASES - 1  # of an odd number the larger half tests the choice
+MIN_PROMPTS = 4  # prompts: two to search on and two to test on
+ENOUGH = 2 * MIN_CASES - 1  # of an odd number the larger half tests the choice
 FORMATS = (
     "a text file with one prompt a line (.txt), JSON lines (.jsonl), a table with a column 'prompt' (.csv), or a "
     "folder of .txt and .md files, one prompt each"
@@ -143,10 +143,10 @@ def _numbered(named: Sequence[tuple[str, str]]) -> list[Case]:
 def _distinct(cases: Iterable[Case], where: str) -> list[Case]:
     """Each text once: the same prompt in both halves would be tested on what it was chosen by."""
     found = list({case.prompt: case for case in cases}.values())
-    if len(found) < LEAST:
+    if len(found) < MIN_PROMPTS:
         raise PromptError(
-            f"A fit needs at least {LEAST} different prompts, half of them to test the choice on, and {where} has "
-            f"{len(found)}. Twenty are a good number."
+            f"A fit needs at least {MIN_PROMPTS} different prompts, half of them to test the choice on, and {where} "
+            f"has {len(found)}. Twenty are a good number."
         )
     named: dict[tuple[str, str], int] = {}
     for at, case in enumerate(found):  # two files' names may be alike once they are cut

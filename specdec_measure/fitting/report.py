@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specdec_measure.analysis.advice import Pair
-from specdec_measure.sweep.totals import LEAST_TOKENS
+from specdec_measure.analysis.advice import ComparedPair
+from specdec_measure.sweep.totals import MIN_TOKENS
 
 from . import disturbed, parts
 from .search import PROBE
@@ -18,14 +18,14 @@ from .table import Tried
 from .verdict import span
 
 if TYPE_CHECKING:
-    from .run import Fit, Job
+    from .run import Fit, FitJob
 
 CONFIG, TABLE, TRACE = "config.json", "table.csv", "trace.json"
 STYLE = Path(__file__).with_name("report.css")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def page(job: Job, fit: Fit, lines: Sequence[Tried], engines: Sequence[tuple[str, str]]) -> str:
+def page(job: FitJob, fit: Fit, lines: Sequence[Tried], engines: Sequence[tuple[str, str]]) -> str:
     """The whole document."""
     parts = [
         f"<h1>Fit of {escape(job.load['target'])}</h1>",
@@ -46,7 +46,7 @@ def page(job: Job, fit: Fit, lines: Sequence[Tried], engines: Sequence[tuple[str
     )
 
 
-def _asked(job: Job) -> str:
+def _asked(job: FitJob) -> str:
     wish = (
         "least time for one request"
         if job.wish == "latency"
@@ -96,11 +96,11 @@ def _tested(fit: Fit) -> str:
     )
 
 
-def _interval(pair: Pair) -> str:
+def _interval(pair: ComparedPair) -> str:
     return span(pair.low, pair.high) if pair.cases > 1 else "–"
 
 
-def _scale(pair: Pair, low: float, high: float) -> str:
+def _scale(pair: ComparedPair, low: float, high: float) -> str:
     def at(value: float) -> float:
         return 100.0 * (value - low) / max(1e-9, high - low)
 
@@ -112,7 +112,7 @@ def _scale(pair: Pair, low: float, high: float) -> str:
     )
 
 
-def _settings(job: Job, fit: Fit) -> str:
+def _settings(job: FitJob, fit: Fit) -> str:
     load = ", ".join(f"{name}={value!r}" for name, value in fit.load.items())
     chosen = json.dumps(
         fit.settings.model_dump(mode="json", exclude={"record"}, exclude_defaults=True), ensure_ascii=False
@@ -137,7 +137,7 @@ def _engines(engines: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def _tried(job: Job, lines: Sequence[Tried]) -> str:
+def _tried(job: FitJob, lines: Sequence[Tried]) -> str:
     rows = []
     for line in lines:
         short = line.prompts and line.probed is not None and line.probed < job.base.max_new_tokens
@@ -162,7 +162,7 @@ def _tried(job: Job, lines: Sequence[Tried]) -> str:
     )
 
 
-def _how(job: Job, fit: Fit) -> str:
+def _how(job: FitJob, fit: Fit) -> str:
     """How it was measured, and what was left out."""
     state, split = job.bench.state, job.split
     said = [
@@ -183,10 +183,10 @@ def _how(job: Job, fit: Fit) -> str:
         from .throughput import ASSUMPTION
 
         said.insert(0, ASSUMPTION.format(requests=job.requests))
-    short = sum(cell.usable and cell.measured.tokens < LEAST_TOKENS for cell in state.cells.values())
+    short = sum(cell.usable and cell.measured.tokens < MIN_TOKENS for cell in state.cells.values())
     if short:
         said.append(
-            f"{short} of the texts {'has' if short == 1 else 'have'} fewer than {LEAST_TOKENS} tokens; "
+            f"{short} of the texts {'has' if short == 1 else 'have'} fewer than {MIN_TOKENS} tokens; "
             "such times are uncertain."
         )
     if not job.lossy:

@@ -16,18 +16,18 @@ from specdec_measure.sweep.measured import fingerprint
 
 from . import parts
 from . import prompts as own
-from .bench import Bench, Clock, Progress, Stopped
-from .candidates import LOADED, Candidate, Refused, candidates, plain, scouts
+from .bench import Bench, Clock, FitProgress, FitStopped
+from .candidates import LOADED, Candidate, RefusedCandidate, candidates, plain, scouts
 from .search import order, race, ranked, search
-from .state import State
-from .verdict import Verdict, judge
+from .state import FitState
+from .verdict import FitVerdict, judge
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
 
 Wish = Literal["latency", "throughput"]
 MAX_MINUTES = 24 * 60.0
-LEAST_MINUTES = 0.05
+MIN_MINUTES = 0.05
 CONTINUED = "continued"  # the phase in which a fit says what it takes up of an earlier one
 TRAINING, SEARCH, HELD_BACK = (
     0.25,
@@ -51,13 +51,13 @@ class Fit:
     settings: Settings
     load: dict[str, str]
     sentence: str
-    verdict: Verdict
+    verdict: FitVerdict
     whole: bool
     folder: Path
 
 
 @dataclass(slots=True)
-class Job:
+class FitJob:
     """What a fit was asked for, and what it found on the way: what the report is written from."""
 
     models: Models
@@ -72,7 +72,7 @@ class Job:
     bench: Bench
     split: own.Split = field(default_factory=own.Split)
     found: Sequence[Candidate] = ()
-    refused: Sequence[Refused] = ()
+    refused: Sequence[RefusedCandidate] = ()
     finalists: Sequence[Candidate] = ()
 
 
@@ -91,7 +91,7 @@ def fit(
     system: str = "",
     load: Mapping[str, str] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[FitProgress], None] = lambda progress: None,
 ) -> Fit:
     """Find the fastest way to decode a person's own prompts with these models, and test it on prompts held back.
 
@@ -123,7 +123,7 @@ def fit(
     cases, notes = _readable(models, cases, base)
     notes = [*filter(None, [own.few(len(cases))]), *notes]
     named = dict(load or {"target": models.target.info.name})
-    state = State.open(
+    state = FitState.open(
         Path(out),
         _header(models, named, cases, base, (wish, requests if wish == "throughput" else 0, lossy, train)),
     )
@@ -134,7 +134,7 @@ def fit(
         bench.say(
             CONTINUED, f"{len(state.cells):,} runs were measured before, in {state.spent / 60:.1f} minutes"
         )
-    job = Job(models, cases, Path(out), base, wish, requests, lossy, named, notes, bench)
+    job = FitJob(models, cases, Path(out), base, wish, requests, lossy, named, notes, bench)
     return _finish(job, _go(job, train))
 
 
@@ -144,8 +144,8 @@ def check_asked(minutes: float, wish: str, requests: int) -> None:
     Raises:
         SettingsError: one sentence.
     """
-    if not LEAST_MINUTES <= minutes <= MAX_MINUTES:
-        raise SettingsError(f"A fit takes {LEAST_MINUTES:g} to {MAX_MINUTES:,.0f} minutes, got {minutes:g}.")
+    if not MIN_MINUTES <= minutes <= MAX_MINUTES:
+        raise SettingsError(f"A fit takes {MIN_MINUTES:g} to {MAX_MINUTES:,.0f} minutes, got {minutes:g}.")
     if wish not in ("latency", "throughput"):
         raise SettingsError(f"A fit's wish is latency or throughput, got '{wish}'.")
     if wish == "throughput":
@@ -154,7 +154,7 @@ def check_asked(minutes: float, wish: str, requests: int) -> None:
         check_requests(requests)
 
 
-def _go(job: Job, train: bool) -> bool:
+def _go(job: FitJob, train: bool) -> bool:
     """Train, search and test; False if it was stopped before the search had its finalists tested."""
     bench, clock = job.bench, job.bench.clock
     try:
@@ -172,14 +172,14 @@ def _go(job: Job, train: bool) -> bool:
             return True
         end = HELD_BACK * clock.budget
         race(bench, "held back", job.finalists, order(job.split.held_back), end, clock.budget)
-    except Stopped:
+    except FitStopped:
         if not job.finalists:
             job.finalists = ranked(bench, job.found)[:1]
         return False
     return True
 
 
-def _finish(job: Job, whole: bool) -> Fit:
+def _finish(job: FitJob, whole: bool) -> Fit:
     from .outcome import write
 
     state = job.bench.state
@@ -195,7 +195,7 @@ def _finish(job: Job, whole: bool) -> Fit:
     return outcome
 
 
-def _not_reached(job: Job) -> int:
+def _not_reached(job: FitJob) -> int:
     """How many scouts were not measured."""
     measured = {cell.candidate for cell in job.bench.state.cells.values()}
     return sum(one.label not in measured for one in scouts(job.found))
@@ -212,10 +212,10 @@ def _readable(models: Models, cases: Sequence[Case], base: Settings) -> tuple[li
             notes.append(f"Left out: '{case.name}'. {error}")
         else:
             found.append(case)
-    if len(found) < own.LEAST:
+    if len(found) < own.MIN_PROMPTS:
         raise SpecdecError(
-            f"Only {len(found)} of {len(cases)} prompts can be read by these models, and a fit needs {own.LEAST}. "
-            f"{notes[0]}"
+            f"Only {len(found)} of {len(cases)} prompts can be read by these models, and a fit needs "
+            f"{own.MIN_PROMPTS}. {notes[0]}"
         )
     return found, notes
 

@@ -20,7 +20,7 @@ from .disturbed import held_up
 from .state import Stage
 
 PROBE = 48  # tokens written by a scout, at the most
-NEAR = 0.8  # of the best scout's score: families below it are left alone
+KEEP_WITHIN = 0.8  # of the best scout's score: families below it are left alone
 FINALISTS = 3
 REPEATS = 5  # of a prompt, at the most
 AGAIN = 0.25  # of a turn's time, at the most, for runs that were held up; at least one is repeated
@@ -137,7 +137,7 @@ def _near(found: Sequence[Candidate], scored: Mapping[str, float]) -> list[Candi
         if one.label in scored:
             best[one.family] = max(best.get(one.family, 0.0), scored[one.label])
     top = max(best.values(), default=0.0)
-    return [one for one in found if best.get(one.family, 0.0) >= NEAR * top > 0.0]
+    return [one for one in found if best.get(one.family, 0.0) >= KEEP_WITHIN * top > 0.0]
 
 
 def _halved(

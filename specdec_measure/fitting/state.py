@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from specdec_core.foundations.errors import SpecdecError
-from specdec_measure.sweep.measured import Measured
+from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.store import row_format
 
 FILE = "state.jsonl"
@@ -24,7 +24,7 @@ Key = tuple[str, str, str, str, int]  # stage, candidate, family, name, repeat
 
 
 @dataclass(slots=True)
-class Cell:
+class FitCell:
     """One prompt decoded by one candidate, once.
 
     Attributes:
@@ -36,7 +36,7 @@ class Cell:
 
     stage: Stage
     candidate: str
-    measured: Measured
+    measured: MeasuredCase
     calculated: float | None = None
     runs: int = 1
 
@@ -58,7 +58,7 @@ class Cell:
 
 
 @dataclass(slots=True)
-class State:
+class FitState:
     """The file and what is in it.
 
     Attributes:
@@ -68,13 +68,13 @@ class State:
     """
 
     path: Path
-    cells: dict[Key, Cell] = field(default_factory=dict)
+    cells: dict[Key, FitCell] = field(default_factory=dict)
     decided: dict[str, list[str]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     spent: float = 0.0
 
     @classmethod
-    def open(cls, folder: Path, header: dict[str, Any]) -> State:
+    def open(cls, folder: Path, header: dict[str, Any]) -> FitState:
         """Start a fit in a folder, or continue the one that is there.
 
         Raises:
@@ -103,7 +103,7 @@ class State:
             ) from None
         return state
 
-    def add(self, cell: Cell, spent: float) -> None:
+    def add(self, cell: FitCell, spent: float) -> None:
         """Keep a cell, in place of one of the same key; it is in the file when this returns."""
         self.cells[cell.key] = cell
         self._append({"cell": asdict(cell)}, spent)
@@ -162,7 +162,7 @@ class State:
     def _take(self, line: Any) -> None:
         if "cell" in line:
             given = dict(line["cell"])
-            cell = Cell(
+            cell = FitCell(
                 given["stage"], given["candidate"], row_format().validate_python(given["measured"]),
                 given["calculated"], int(given.get("runs", 1)),
             )  # fmt: skip

@@ -10,13 +10,13 @@ from specdec_measure.sweep.totals import csv_of
 
 from .bench import failures, speeds
 from .candidates import Candidate, variants
-from .search import NEAR, PROBE, mean
+from .search import KEEP_WITHIN, PROBE, mean
 from .verdict import Tested
 
 if TYPE_CHECKING:
-    from .run import Fit, Job
+    from .run import Fit, FitJob
 
-_NEAR = f"{100 * NEAR:.0f}%"
+_NEAR = f"{100 * KEEP_WITHIN:.0f}%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Tried:
         return self.candidate.settings.max_new_tokens if self.probed is None else self.probed
 
 
-def tried(job: Job, fit: Fit) -> list[Tried]:
+def tried(job: FitJob, fit: Fit) -> list[Tried]:
     """All candidates, those that went furthest first."""
     tested = {one.candidate.label: one for one in fit.verdict.tested}
     measured = {cell.candidate for cell in job.bench.state.cells.values()}
@@ -64,7 +64,7 @@ def tried(job: Job, fit: Fit) -> list[Tried]:
     )
 
 
-def _line(job: Job, fit: Fit, one: Candidate, tested: Tested | None) -> Tried:
+def _line(job: FitJob, fit: Fit, one: Candidate, tested: Tested | None) -> Tried:
     state = job.bench.state
     found = speeds(state, ("search",), one.label)
     probed = None if found else min(PROBE, job.base.max_new_tokens)
@@ -73,7 +73,7 @@ def _line(job: Job, fit: Fit, one: Candidate, tested: Tested | None) -> Tried:
     return Tried(one, len(found), speedup, probed, tested, _why(job, fit, one, tested))
 
 
-def _why(job: Job, fit: Fit, one: Candidate, tested: Tested | None) -> str:
+def _why(job: FitJob, fit: Fit, one: Candidate, tested: Tested | None) -> str:
     state = job.bench.state
     if one.label == fit.verdict.choice.label:
         return "the choice"
@@ -92,7 +92,7 @@ def _why(job: Job, fit: Fit, one: Candidate, tested: Tested | None) -> str:
     return "behind the finalists" if searched else "not reached in time"
 
 
-def _scouted(job: Job, one: Candidate) -> bool:
+def _scouted(job: FitJob, one: Candidate) -> bool:
     """Whether a scout of its family was measured."""
     family = [other.label for other in job.found if other.family == one.family]
     return any(

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import proposer_class
+from specdec_measure.analysis.draft_costs import drafts_with
 from specdec_measure.analysis.whatif import on_clock
 from specdec_measure.machines.costs import PassTime
-from specdec_measure.machines.profiles import Recorded
-from specdec_measure.machines.recording import Plan, record
+from specdec_measure.machines.profiles import RecordedProfile
+from specdec_measure.machines.recording import PassPlan, record
 
 from .candidates import Candidate
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 MAX_REQUESTS = 256
 CONTEXT = 128  # tokens in the KV cache while the passes are timed
 WIDTHS = (1, 2, 3, 5, 9, 17, 33)  # tokens of each request
-LONGEST = 512  # tokens in a timed pass; beyond it the last slope goes on
+MAX_TIMED_TOKENS = 512  # tokens in a timed pass; beyond it the last slope goes on
 ASSUMPTION = (
     "Throughput is calculated, not measured: the rounds recorded here for one request at a time, on the times of this "
     "machine's passes over as many tokens as {requests} requests read together. All of them go through these rounds in "
@@ -54,7 +55,7 @@ class Price:
     def __init__(self, models: Models, requests: int) -> None:
         check_requests(requests)
         self.models, self.requests = models, requests
-        self._recorded: dict[str, Recorded] = {}
+        self._recorded: dict[str, RecordedProfile] = {}
 
     def __call__(self, trace: Trace, candidate: Candidate) -> float:
         alone, many = self._profile("none"), self.requests
@@ -70,20 +71,20 @@ class Price:
     def _draft(self, candidate: Candidate) -> PassTime | None:
         """The passes of its draft; the target's are the same for all candidates."""
         kind = proposer_class(candidate.settings.proposer)
-        if kind.priced() != "draft":
+        if drafts_with(kind) != "draft":
             return None
-        which = kind.which_draft(candidate.settings)
+        which = kind.which_draft(kind.read_options(candidate.settings))
         return (
             self._profile(which).costs().draft
         )  # a draft that was trained further has the loaded one's shape
 
-    def _profile(self, which: str) -> Recorded:
+    def _profile(self, which: str) -> RecordedProfile:
         if which not in self._recorded:
             models = self.models
             models = replace(models, draft=None) if which == "none" else models.drafting(which)
             context = min(CONTEXT, models.window(with_draft=True) // 2)
-            widths = sorted({1, *(min(LONGEST, self.requests * width) for width in WIDTHS)})
-            plan = Plan((context,), tuple(widths), measurements=2)
+            widths = sorted({1, *(min(MAX_TIMED_TOKENS, self.requests * width) for width in WIDTHS)})
+            plan = PassPlan((context,), tuple(widths), measurements=2)
             self._recorded[which] = record(
                 models,
                 plan,

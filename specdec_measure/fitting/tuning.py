@@ -22,28 +22,23 @@ from specdec_core.models.bundle import HubModel, Models, NarrowModel
 from specdec_core.models.hub import load_model
 from specdec_core.models.tokenizer import HubCodec
 from specdec_core.settings import Settings
+from specdec_measure.learning import BATCH_ROWS, next_tokens, relative_rate
 from specdec_measure.sweep.cases import Case
 
-from .bench import Stopped
+from .bench import FitStopped
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
 
 NAME = "draft"
-LEAST_S = 30.0  # below it a draft learns nothing that is worth the time
-LEAST_STEPS = 10  # of a training: with fewer it is not taken
+MIN_TRAINING_S = 30.0  # below it a draft learns nothing that is worth the time
+MIN_STEPS = 10  # of a training: with fewer it is not taken
 WRITING = 0.5  # of the time; the rest is training
 ROWS = 8  # answers to a prompt at a time, the first of them greedy
 LENGTH = 96  # tokens of an answer, at the most
-KEPT = 32  # of the target's probabilities for each token
-BATCH = 8  # answers of a training step
-RATE, WARMUP, DECAY = (
-    3e-4,
-    10,
-    0.5,
-)  # peak rate; steps; the share of the training in which the rate falls to 0
-LARGEST = 0.5  # of the target's parameters: a larger draft is no draft, and trains too slowly
+PEAK_RATE = 3e-4
+MAX_DRAFT_SHARE = 0.5  # of the target's parameters: a larger draft is no draft, and trains too slowly
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +47,8 @@ class Answers:
 
     Attributes:
         ids: int64 (rows, prompt + length), prompt and answers.
-        chances, whose: float32 and int64 (rows, length, KEPT), the target's greatest probabilities for each token of
-            the answers, and of which tokens they are.
+        chances, whose: float32 and int64 (rows, length, TOP_PROBABILITIES), the target's greatest
+            probabilities for each token of the answers, and of which tokens they are.
         judged: bool (rows, length), false after the end of a text.
     """
 
@@ -72,7 +67,7 @@ def why_not(models: Models) -> str | None:
         return "A draft is trained further only where it and the target are causal language models."
     if not isinstance(models.codec, HubCodec):
         return "A draft is saved with a tokenizer of transformers, and these models have none."
-    if draft.info.parameters > LARGEST * models.target.info.parameters:
+    if draft.info.parameters > MAX_DRAFT_SHARE * models.target.info.parameters:
         return f"'{draft.info.name}' has more than half of the target's parameters, which is too many to train here."
     return None
 
@@ -101,7 +96,7 @@ class Tuning:
         answers = list(self.written(cases, began + WRITING * seconds))
         draft = self._copy()
         steps, losses = self._train(draft, answers, began + seconds)
-        if steps < LEAST_STEPS:
+        if steps < MIN_STEPS:
             self.report["why_not"] = (
                 f"In the time there was, the draft was trained for {steps} step{'s' if steps != 1 else ''}, too few to "
                 "pay."
@@ -145,8 +140,6 @@ class Tuning:
         """Answers to one prompt, cut off where the time is over."""
         from transformers import DynamicCache
 
-        from specdec_core.runtime.passing import cached
-
         target = _hub(self.models.target).model
         length = min(LENGTH, self.settings.max_new_tokens)
         ids = torch.tensor([prompt] * ROWS)
@@ -156,14 +149,11 @@ class Tuning:
         ends = torch.tensor(sorted(self.models.eos), dtype=torch.long)
         for _ in range(length):
             if self.cancelled():
-                raise Stopped
-            logits = target(read.to(target.device), use_cache=True, **cached(target, cache)).logits[:, -1]
-            p = logits.float().softmax(-1).cpu()
-            top = p.topk(min(KEPT, p.shape[-1]))
-            drawn = torch.multinomial(p, 1, generator=generator)
-            drawn[0] = top.indices[0, 0]
-            chances.append(top.values)
-            whose.append(top.indices)
+                raise FitStopped
+            values, tokens, drawn = next_tokens(target, read, cache, generator)
+            drawn[0] = tokens[0, 0]
+            chances.append(values)
+            whose.append(tokens)
             judged.append(going.clone())
             going &= ~torch.isin(drawn[:, 0], ends)
             ids, read = torch.cat((ids, drawn), 1), drawn
@@ -176,14 +166,14 @@ class Tuning:
     ) -> tuple[int, list[float]]:
         """Over all answers again and again, until the time is over; the steps and their losses."""
         own = _Own.of(self.models)
-        optimiser = torch.optim.AdamW(draft.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.0)
+        optimiser = torch.optim.AdamW(draft.parameters(), lr=PEAK_RATE, betas=(0.9, 0.95), weight_decay=0.0)
         generator = torch.Generator().manual_seed(0)
         losses: list[float] = []
         queue: list[tuple[int, Tensor]] = []
         began = time.monotonic()
         while (now := time.monotonic()) < until or not losses:
             if self.cancelled():
-                raise Stopped
+                raise FitStopped
             if not queue:
                 queue = _batches(answers, generator)
             number, rows = queue.pop()
@@ -191,8 +181,7 @@ class Tuning:
                 loss = own.loss(draft, answers[number], rows)
                 loss.backward()
             share = min(1.0, (now - began) / max(1e-9, until - began))
-            factor = min((len(losses) + 1) / WARMUP, (1.0 - share) / DECAY, 1.0)
-            optimiser.param_groups[0]["lr"] = RATE * factor
+            optimiser.param_groups[0]["lr"] = PEAK_RATE * relative_rate(len(losses), share)
             torch.nn.utils.clip_grad_norm_(draft.parameters(), 1.0)
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
@@ -264,7 +253,7 @@ def load(models: Models, folder: Path) -> Models:
 
 def _batches(answers: Sequence[Answers], generator: torch.Generator) -> list[tuple[int, Tensor]]:
     order = torch.randperm(len(answers), generator=generator).tolist()
-    return [(number, rows) for number in order for rows in torch.arange(ROWS).split(BATCH)]
+    return [(number, rows) for number in order for rows in torch.arange(ROWS).split(BATCH_ROWS)]
 
 
 def _hub(model: object) -> HubModel:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specdec_core.record.repeats import LOOP
-from specdec_measure.analysis.advice import LEAST_CASES, Pair, compare, doubt, share, too_few
+from specdec_measure.analysis.advice import MIN_CASES, ComparedPair, compare, doubt, share, too_few
 
 from .bench import speeds
 from .candidates import Candidate
 from .disturbed import said as disturbed
 from .search import mean
-from .state import Stage, State
+from .state import FitState, Stage
 
 HELD: tuple[Stage, ...] = ("held back",)
 
@@ -29,7 +29,7 @@ class Tested:
     """
 
     candidate: Candidate
-    pair: Pair | None
+    pair: ComparedPair | None
     tuning: float | None
     tokens_per_pass: float | None
     same: int
@@ -37,7 +37,7 @@ class Tested:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FitVerdict:
     """The choice and its test.
 
     Attributes:
@@ -53,16 +53,16 @@ class Verdict:
     sentence: str
 
     @property
-    def pair(self) -> Pair | None:
+    def pair(self) -> ComparedPair | None:
         """The choice against plain decoding, on the held-back prompts; None where it is plain decoding."""
         return next((one.pair for one in self.tested if one.candidate is self.choice), None)
 
 
-def judge(state: State, finalists: Sequence[Candidate], plain: Candidate, requests: int) -> Verdict:
+def judge(state: FitState, finalists: Sequence[Candidate], plain: Candidate, requests: int) -> FitVerdict:
     """Test the finalists; `requests`: how many at a time, 0 where latency was measured."""
     tested = [_tested(state, one) for one in finalists]
     if not tested:
-        return Verdict(
+        return FitVerdict(
             plain, [], requests > 0, "Nothing was measured on enough prompts, so plain decoding stays."
         )
     first = tested[0]
@@ -74,10 +74,10 @@ def judge(state: State, finalists: Sequence[Candidate], plain: Candidate, reques
     if choice is not plain and (better := _better(state, tested)):
         sentence += f" {better}"
     sentence += _loops(state, choice) + disturbed(state, [one.label for one in finalists])
-    return Verdict(choice, tested, requests > 0, sentence)
+    return FitVerdict(choice, tested, requests > 0, sentence)
 
 
-def _tested(state: State, one: Candidate) -> Tested:
+def _tested(state: FitState, one: Candidate) -> Tested:
     held, tuned = speeds(state, HELD, one.label), speeds(state, ("search",), one.label)
     tuned = tuned or speeds(state, ("scouting",), one.label)
     rows = [cell.measured for cell in state.cells.values() if cell.stage in HELD and cell.usable]
@@ -111,7 +111,7 @@ def _sentence(first: Tested, stays: bool, requests: int) -> str:
         return f"Plain decoding stays: the best candidate was {name}, at {figure}."
     if pair.clear:
         return f"{name}: {figure}."
-    if pair.cases >= LEAST_CASES:
+    if pair.cases >= MIN_CASES:
         won = share(pair.wins, pair.cases, "prompt")
         unclear = "That is not clearly faster than plain decoding"
         return f"{name}: {figure}. {unclear}: it was faster {won}, and {doubt(pair)}."
@@ -119,7 +119,7 @@ def _sentence(first: Tested, stays: bool, requests: int) -> str:
     return f"{name}: {figure}. {few[:1].upper()}{few[1:]}."
 
 
-def _better(state: State, tested: Sequence[Tested]) -> str:
+def _better(state: FitState, tested: Sequence[Tested]) -> str:
     """A sentence where a runner-up was clearly faster on the held-back prompts; the choice is not made there."""
     first = speeds(state, HELD, tested[0].candidate.label)
     for other in tested[1:]:
@@ -135,7 +135,7 @@ def _better(state: State, tested: Sequence[Tested]) -> str:
     return ""
 
 
-def _loops(state: State, choice: Candidate) -> str:
+def _loops(state: FitState, choice: Candidate) -> str:
     shares = {
         (cell.measured.family, cell.measured.name): cell.measured.repeated or 0.0
         for cell in state.cells.values()

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 from specdec_core.foundations.errors import SettingsError, sentence
 from specdec_core.foundations.paths import assets
 
-from .costs import MAX_BATCH, Short, Strict
+from .costs import MAX_BATCH, Short, StrictModel
 
 FILE = assets() / "models" / "batches.json"
 MAX_BYTES = 200_000
@@ -24,7 +24,7 @@ BUSY = 0.5
 Ratio = Annotated[float, Field(gt=0.0, le=1e4)]
 
 
-class Together(Strict):
+class BatchTimes(StrictModel):
     """One proposer at one batch size.
 
     Attributes:
@@ -46,24 +46,24 @@ class Together(Strict):
     tokens_per_second: Annotated[float, Field(gt=0.0, le=1e9)]
 
     @model_validator(mode="after")
-    def _interval(self) -> Together:
+    def _interval(self) -> BatchTimes:
         if not self.low <= self.speedup <= self.high:
             raise ValueError("the speedup lies within its interval")
         return self
 
 
-class Served(Strict):
+class BatchServed(StrictModel):
     """One proposer, at all batch sizes."""
 
     proposer: Short
-    batches: Annotated[tuple[Together, ...], Field(min_length=1, max_length=64)]
+    batches: Annotated[tuple[BatchTimes, ...], Field(min_length=1, max_length=64)]
 
-    def at(self, batch: int) -> Together | None:
+    def at(self, batch: int) -> BatchTimes | None:
         """The measurement at that batch size, if there is one."""
         return next((one for one in self.batches if one.batch == batch), None)
 
 
-class Batches(Strict):
+class Batches(StrictModel):
     """A file of measurements.
 
     Attributes:
@@ -97,14 +97,14 @@ class Batches(Strict):
     other_texts: Annotated[int, Field(ge=0, le=10**9)]
     date: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT[0-9:+.Z-]{1,30}$")]
     packages: Annotated[dict[Short, Short], Field(max_length=32)]
-    lanes: Annotated[tuple[Served, ...], Field(min_length=1, max_length=16)]
+    lanes: Annotated[tuple[BatchServed, ...], Field(min_length=1, max_length=16)]
 
     @property
     def busy(self) -> bool:
         """Whether other programs were running, and counted."""
         return self.clock == "wall" and self.load > BUSY
 
-    def of(self, proposer: str) -> Served | None:
+    def of(self, proposer: str) -> BatchServed | None:
         """What was measured of that proposer."""
         return next((one for one in self.lanes if one.proposer == proposer), None)
 

@@ -47,11 +47,11 @@ class Costs:
         return None if self.draft is None else self.draft(1) / self.target(1)
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class Named(Strict):
+class Named(StrictModel):
     format: Literal["specdec-profile"]
     version: Literal[1]
     label: Short

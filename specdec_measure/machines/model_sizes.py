@@ -83,7 +83,7 @@ def shape(name: str) -> Shape:
 
 
 OWN = re.compile(r"(\d+(?:\.\d+)?) ?([MB])", re.IGNORECASE)
-FEWEST, MOST = 10e6, 2e12  # parameters of a size of one's own
+MIN_PARAMETERS, MAX_PARAMETERS = 10e6, 2e12  # parameters of a size of one's own
 SIZES = f"one of {', '.join(SHAPES)}, or a number of parameters from 10M to 2000B, such as 360M or 14B"
 """What `shape_of` takes, in words."""
 
@@ -102,7 +102,7 @@ def shape_of(size: str) -> Shape:
         return SHAPES[said.upper()]
     found = OWN.fullmatch(said)
     parameters = float(found[1]) * (1e9 if found[2] in "Bb" else 1e6) if found else 0.0
-    if found is None or not FEWEST <= parameters <= MOST:
+    if found is None or not MIN_PARAMETERS <= parameters <= MAX_PARAMETERS:
         raise SettingsError(f"There is no model size '{said[:40]}'; expected {SIZES}.")
     return scaled(parameters, f"{float(found[1]):g}{found[2].upper()}")
 

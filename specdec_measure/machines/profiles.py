@@ -18,9 +18,9 @@ from pydantic_core import from_json
 
 from specdec_core.foundations.errors import SettingsError, sentence
 from specdec_core.foundations.paths import assets
-from specdec_core.theory import pass_time
+from specdec_core.runtime.pass_times import pass_time
 
-from .costs import MAX_BATCH, MAX_CONTEXT, Costs, Named, PassTime, Short, Strict
+from .costs import MAX_BATCH, MAX_CONTEXT, Costs, Named, PassTime, Short, StrictModel
 from .model_sizes import in_words
 from .roofline import Modelled
 
@@ -32,7 +32,7 @@ Widths = Annotated[tuple[Annotated[int, Field(ge=1, le=100_000)], ...], Field(ma
 Times = Annotated[tuple[Seconds, ...], Field(max_length=1_000)]
 
 
-class Part(Strict):
+class ProfilePart(StrictModel):
     """A model that was timed: its name (never a path) and sizes."""
 
     name: Short
@@ -43,7 +43,7 @@ class Part(Strict):
     tied: bool
 
     @model_validator(mode="after")
-    def _sizes(self) -> Part:
+    def _sizes(self) -> ProfilePart:
         if self.width * self.vocabulary * (1 if self.tied else 2) > self.parameters:
             raise ValueError("a model has at least the parameters of its output matrix")
         return self
@@ -55,7 +55,7 @@ class Part(Strict):
         return output / (self.parameters - (0 if self.tied else output))
 
 
-class Curves(Strict):
+class Curves(StrictModel):
     """Times at one batch and context: the fastest measurement, which the clock uses, and the median over all."""
 
     batch: Annotated[int, Field(ge=1, le=MAX_BATCH)]
@@ -75,7 +75,7 @@ class Curves(Strict):
         return self
 
 
-class Recorded(Named):
+class RecordedProfile(Named):
     """Measured times and how they were measured.
 
     Attributes:
@@ -95,12 +95,12 @@ class Recorded(Named):
     measurements: Annotated[int, Field(ge=1, le=100_000)]
     date: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT[0-9:+.Z-]{1,30}$")]
     packages: Annotated[dict[Short, Short], Field(max_length=32)]
-    target: Part
-    draft: Part | None
+    target: ProfilePart
+    draft: ProfilePart | None
     curves: Annotated[tuple[Curves, ...], Field(min_length=1, max_length=200)]
 
     @model_validator(mode="after")
-    def _complete(self) -> Recorded:
+    def _complete(self) -> RecordedProfile:
         places = [(one.batch, one.context) for one in self.curves]
         if len({*places}) != len(places):
             raise ValueError("two curves are of the same batch and context")
@@ -174,7 +174,7 @@ class Recorded(Named):
         return said + ([self.note] if self.note else [])
 
 
-Profile = Recorded | Modelled
+Profile = RecordedProfile | Modelled
 
 
 def read(text: str | bytes, name: str) -> Profile:
@@ -183,7 +183,10 @@ def read(text: str | bytes, name: str) -> Profile:
     Raises:
         SettingsError: naming the file and the first field that is wrong.
     """
-    kinds: dict[str, type[Recorded] | type[Modelled]] = {"recorded": Recorded, "modelled": Modelled}
+    kinds: dict[str, type[RecordedProfile] | type[Modelled]] = {
+        "recorded": RecordedProfile,
+        "modelled": Modelled,
+    }
     try:
         data = text.encode() if isinstance(text, str) else text
         if len(data) > MAX_BYTES:

@@ -18,7 +18,7 @@ from specdec_core.models.bundle import HubModel, Models, NarrowModel
 from specdec_core.runtime.machine import packages
 from specdec_core.runtime.width_curve import WIDTHS, width_curve
 
-from .profiles import Curves, Part, Recorded
+from .profiles import Curves, ProfilePart, RecordedProfile
 
 DRAFT_WIDTHS = (1, 2, 4, 8, 16, 32)  # a level of a draft tree rarely expands more
 Weights = Literal["trained", "random"]
@@ -27,7 +27,7 @@ OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PassPlan:
     """What to measure: contexts and widths in tokens, how many whole curves, and seconds for each."""
 
     contexts: tuple[int, ...] = (128, 512)
@@ -55,8 +55,8 @@ class Plan:
 
 
 def record(
-    models: Models, plan: Plan, *, label: str, note: str, weights: Weights, on_progress: OnProgress
-) -> Recorded:
+    models: Models, plan: PassPlan, *, label: str, note: str, weights: Weights, on_progress: OnProgress
+) -> RecordedProfile:
     """Measure; `on_progress` receives the number of curves done and their total.
 
     Raises:
@@ -74,7 +74,7 @@ def record(
                     widths = DRAFT_WIDTHS if small else plan.widths
                     curve = width_curve(subject, widths, prefix=context, repeats=1_000, budget_s=plan.seconds)
                     times.setdefault((context, small), []).append(curve.table)
-    return Recorded(
+    return RecordedProfile(
         format="specdec-profile",
         version=1,
         label=label or f"{models.machine} · {target.name}",
@@ -117,13 +117,13 @@ def _rounded(seconds: float) -> float:
     return float(f"{seconds:.5g}")
 
 
-def _part(model: object) -> Part:
+def _part(model: object) -> ProfilePart:
     model = model.model if isinstance(model, NarrowModel) else model
     if not isinstance(model, HubModel):
         raise SettingsError("A profile times causal language models, and this is not one.")
     config = model.model.config
     rows, width = model.model.get_output_embeddings().weight.shape
-    return Part(
+    return ProfilePart(
         name=model.info.name,
         parameters=model.info.parameters,
         layers=int(config.num_hidden_layers),

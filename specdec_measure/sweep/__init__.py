@@ -1,14 +1,14 @@
 """Many prompts through several lanes: the cases, the runs, the file, and the summary."""
 
 from .lanes import about, complete, label
-from .measured import Measured
-from .run import Progress, sweep
-from .totals import LEAST_TOKENS, frame, summary, wilson
+from .measured import MeasuredCase
+from .run import SweepProgress, sweep
+from .totals import MIN_TOKENS, frame, summary, wilson
 
 __all__ = [
-    "LEAST_TOKENS",
-    "Measured",
-    "Progress",
+    "MIN_TOKENS",
+    "MeasuredCase",
+    "SweepProgress",
     "about",
     "complete",
     "frame",

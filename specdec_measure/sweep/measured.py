@@ -8,7 +8,7 @@ from hashlib import sha256
 
 
 @dataclass(slots=True)
-class Measured:
+class MeasuredCase:
     """One cell: a prompt in a lane, once. Times are seconds on the lane's clock, without prefill and recording.
 
     Attributes:
@@ -59,9 +59,9 @@ def fingerprint(content: object) -> str:
     return sha256(str(content).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def complete_turns(rows: Iterable[Measured], lanes: int) -> list[Measured]:
+def complete_turns(rows: Iterable[MeasuredCase], lanes: int) -> list[MeasuredCase]:
     """The rows of those turns in which every lane was measured."""
-    turns: dict[tuple[str, str, int], dict[int, Measured]] = {}
+    turns: dict[tuple[str, str, int], dict[int, MeasuredCase]] = {}
     for row in rows:
         turns.setdefault(row.turn, {})[row.lane] = row
     return [row for turn in turns.values() if len(turn) == lanes for row in turn.values()]

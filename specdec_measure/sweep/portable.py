@@ -21,6 +21,7 @@ from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings, as_settings
 
+from .counterparts import in_transformers, in_vllm
 from .portable_common import (
     YOURS,
     Elsewhere,
@@ -58,7 +59,7 @@ def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere
             "top_p": settings.top_p,
         }
     found.generate |= given(settings, OFF)
-    there = proposer_class(settings.proposer).in_transformers(settings, layers)
+    there = in_transformers(settings, layers)
     if there is None:
         found.missing += [no_proposer(settings, "transformers"), *seed(settings, None)]
         return found
@@ -92,7 +93,7 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
             f"no_repeat_ngram_size = {settings.no_repeat_ngram_size}: vLLM has no ban on repeated n-grams of its own."
         )
         found.changed.append("no n-gram is banned")
-    there = proposer_class(settings.proposer).in_vllm(settings, draft)
+    there = in_vllm(settings, draft)
     if there is None:
         found.missing += [no_proposer(settings, "vLLM"), *seed(settings, None, found.changed)]
         return found
@@ -167,14 +168,18 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
 # `stop_strings` in the call it would reach the assistant, which has no tokenizer.
 STOPS = """
 
+def stopped(ids):  # by a stop string that ends behind the prompt
+    text, begun = tokenizer.decode(ids), len(tokenizer.decode(ids[:start]))
+    return any(stop in text[max(0, begun + 1 - len(stop)) :] for stop in stops)
+
+
 class Stop(StoppingCriteria):  # transformers' own sees only where a round of guesses ends
     def __call__(self, ids, scores, **more):
-        text = tokenizer.decode(ids[0, start:])
-        return ids.new_tensor([any(stop in text for stop in stops)]).bool()
+        return ids.new_tensor([stopped(ids[0])]).bool()
 
 """.splitlines()
 CUT = """
-while any(stop in tokenizer.decode(output[0, start:-1]) for stop in stops):
+while stopped(output[0, :-1]):
     output = output[:, :-1]  # guesses after the stop string
 """.strip().splitlines()
 

@@ -21,8 +21,8 @@ from specdec_core.settings import Settings
 
 from .cases import Case
 from .lanes import about, check_lanes, complete
-from .measured import Measured, complete_turns, fingerprint
-from .store import Store
+from .measured import MeasuredCase, complete_turns, fingerprint
+from .store import SweepStore
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
@@ -35,7 +35,7 @@ WARM_UP = 8  # untimed rounds of each lane
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SweepProgress:
     """What is measured next, and how many cells are done of how many."""
 
     done: int
@@ -54,9 +54,9 @@ def sweep(
     labels: Sequence[str] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
     store: Path | None = None,
-    known: Sequence[Measured] = (),
-    on_progress: Callable[[Progress], None] = lambda progress: None,
-) -> Iterator[Measured]:
+    known: Sequence[MeasuredCase] = (),
+    on_progress: Callable[[SweepProgress], None] = lambda progress: None,
+) -> Iterator[MeasuredCase]:
     """Measure every prompt in every lane; yields rows as they are measured, known ones first.
 
     Args:
@@ -91,7 +91,7 @@ def sweep(
     rows = complete_turns(known, len(lanes))
     written = None
     if store is not None:
-        written = Store.open(store, about(models, lanes, labels), cases)
+        written = SweepStore.open(store, about(models, lanes, labels), cases)
         rows += written.rows
     return _measure(models, list(cases), lanes, labels, repeats, cancelled, written, rows, on_progress)
 
@@ -103,10 +103,10 @@ def _measure(
     labels: list[str],
     repeats: int,
     cancelled: Callable[[], bool],
-    store: Store | None,
-    rows: list[Measured],
-    on_progress: Callable[[Progress], None],
-) -> Iterator[Measured]:
+    store: SweepStore | None,
+    rows: list[MeasuredCase],
+    on_progress: Callable[[SweepProgress], None],
+) -> Iterator[MeasuredCase]:
     cells = {(case.family, case.name, fingerprint(case.asked)) for case in cases}
     rows = [row for row in rows if (row.family, row.name, row.prompt_sha) in cells and row.repeat < repeats]
     yield from rows
@@ -123,8 +123,8 @@ def _measure(
                 lane = (at + repeat) % len(lanes)
                 if cancelled():
                     return
-                on_progress(Progress(done, total, case, labels[lane], repeat))
-                row = Measured(case.family, case.name, lane, labels[lane], repeat)
+                on_progress(SweepProgress(done, total, case, labels[lane], repeat))
+                row = MeasuredCase(case.family, case.name, lane, labels[lane], repeat)
                 row.prompt_sha = fingerprint(case.asked)
                 if not time_cell(models, case.asked, lanes[lane], cancelled, row):
                     return
@@ -166,7 +166,7 @@ def time_cell(
     prompt: Prompt,
     lane: Settings,
     cancelled: Callable[[], bool],
-    row: Measured,
+    row: MeasuredCase,
     look: Callable[[Trace], None] = lambda trace: None,
 ) -> bool:
     """Decode once and fill in the row's numbers; False if cancelled. `look` receives the trace."""

@@ -15,21 +15,21 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from specdec_core.foundations.errors import SpecdecError
 
 from .cases import Case
-from .measured import Measured, complete_turns, fingerprint
+from .measured import MeasuredCase, complete_turns, fingerprint
 
 MAX_BYTES = 256_000_000
 SAME = ("lanes", "target", "draft", "heads", "device", "dtype", "machine", "packages")
 
 
 @dataclass(slots=True)
-class Store:
+class SweepStore:
     """A sweep's file, ready for more rows; `rows` are those already in it."""
 
     path: Path
-    rows: list[Measured]
+    rows: list[MeasuredCase]
 
     @classmethod
-    def open(cls, path: Path, header: dict[str, Any], cases: Sequence[Case]) -> Store:
+    def open(cls, path: Path, header: dict[str, Any], cases: Sequence[Case]) -> SweepStore:
         """Start a store, or continue one of the same sweep.
 
         Incomplete turns and a torn last line are removed from the file.
@@ -60,13 +60,15 @@ class Store:
             ) from None
         return cls(path, whole)
 
-    def append(self, row: Measured) -> None:
+    def append(self, row: MeasuredCase) -> None:
         """Write one row; it is in the file when this returns."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(_line(row) + "\n")
 
 
-def _read(path: Path, lines: list[bytes], header: dict[str, Any], cases: Sequence[Case]) -> list[Measured]:
+def _read(
+    path: Path, lines: list[bytes], header: dict[str, Any], cases: Sequence[Case]
+) -> list[MeasuredCase]:
     try:
         kept = json.loads(lines[0])
     except (ValueError, RecursionError):
@@ -86,7 +88,7 @@ def _read(path: Path, lines: list[bytes], header: dict[str, Any], cases: Sequenc
     rows = []
     for number, line in enumerate(lines[1:], start=2):
         try:
-            row: Measured = row_format().validate_json(line)
+            row: MeasuredCase = row_format().validate_json(line)
         except ValidationError:
             raise SpecdecError(
                 f"Line {number} of '{path}' is damaged. Take that line out, or choose another file."
@@ -112,12 +114,12 @@ def _no_store(path: Path) -> SpecdecError:
     return SpecdecError(f"'{path}' is not a sweep's file, and was not changed. Choose another file.")
 
 
-def _line(row: Measured) -> str:
+def _line(row: MeasuredCase) -> str:
     return json.dumps(asdict(row), ensure_ascii=False)
 
 
 @cache
 def row_format() -> TypeAdapter[Any]:
     """Reads and checks a row."""
-    setattr(Measured, "__pydantic_config__", ConfigDict(extra="forbid", allow_inf_nan=False))  # noqa: B010
-    return TypeAdapter(Measured)
+    setattr(MeasuredCase, "__pydantic_config__", ConfigDict(extra="forbid", allow_inf_nan=False))  # noqa: B010
+    return TypeAdapter(MeasuredCase)

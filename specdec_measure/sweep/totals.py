@@ -14,11 +14,11 @@ from specdec_core.record.repeats import LOOP
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .measured import Measured
+    from .measured import MeasuredCase
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # characters that start a formula in a spreadsheet
 NORMAL_95 = 1.959964  # standard deviations on either side that hold 95% of a normal distribution
-LEAST_TOKENS = 16  # in both lanes for their speeds to be compared
+MIN_TOKENS = 16  # in both lanes for their speeds to be compared
 COLUMNS = (
     "family", "lane", "label", "prompts", "compared", "failed", "tokens_per_pass", "accepted", "judged", "alpha",
     "alpha_low", "alpha_high", "speedup", "speedup_q1", "speedup_q3", "speedup_min", "speedup_max", "slower",
@@ -47,16 +47,16 @@ def beyond(speedup: float | None, tokens_per_pass: float | None) -> bool:
     return bool(speedup and tokens_per_pass) and (speedup or 0.0) > 1.005 * (tokens_per_pass or 0.0)
 
 
-def frame(rows: Iterable[Measured]) -> pd.DataFrame:
-    """The rows as a data frame, one column per field of `Measured`."""
+def frame(rows: Iterable[MeasuredCase]) -> pd.DataFrame:
+    """The rows as a data frame, one column per field of `MeasuredCase`."""
     import pandas as pd
 
-    from .measured import Measured
+    from .measured import MeasuredCase
 
-    return pd.DataFrame([asdict(row) for row in rows], columns=[field.name for field in fields(Measured)])
+    return pd.DataFrame([asdict(row) for row in rows], columns=[field.name for field in fields(MeasuredCase)])
 
 
-def failures(rows: Iterable[Measured]) -> list[str]:
+def failures(rows: Iterable[MeasuredCase]) -> list[str]:
     """Sentences on what failed, one per prompt and reason."""
     lanes: dict[tuple[str, str, str], dict[str, None]] = {}
     for row in rows:
@@ -68,7 +68,7 @@ def failures(rows: Iterable[Measured]) -> list[str]:
     ]
 
 
-def to_csv(rows: Iterable[Measured]) -> str:
+def to_csv(rows: Iterable[MeasuredCase]) -> str:
     """All cells as CSV."""
     return csv_of(frame(rows))
 
@@ -84,7 +84,7 @@ def csv_of(table: pd.DataFrame) -> str:
     return str(table.to_csv(index=False))
 
 
-def to_json(about: dict[str, Any], rows: Sequence[Measured]) -> str:
+def to_json(about: dict[str, Any], rows: Sequence[MeasuredCase]) -> str:
     """Cells and summary as JSON, with their context (see `sweep.about`)."""
     lines = [
         {key: None if value != value else value for key, value in line.items()}
@@ -93,7 +93,7 @@ def to_json(about: dict[str, Any], rows: Sequence[Measured]) -> str:
     return json.dumps({**about, "summary": lines, "rows": [asdict(row) for row in rows]}, ensure_ascii=False)
 
 
-def summary(rows: Iterable[Measured]) -> pd.DataFrame:
+def summary(rows: Iterable[MeasuredCase]) -> pd.DataFrame:
     """One row per family and lane, families in order of appearance.
 
     Columns besides `family`, `lane` and `label`:
@@ -103,7 +103,7 @@ def summary(rows: Iterable[Measured]) -> pd.DataFrame:
             same tokens again), their share and its 95% Wilson interval; None on trees, and where nothing was judged.
         speedup: the median over prompts of the prompt's median speedup, each against plain decoding in the same turn;
             speedup_q1, speedup_q3, speedup_min, speedup_max: quartiles and extremes over prompts.
-        compared: prompts with a speedup, which needs `LEAST_TOKENS` tokens in both lanes.
+        compared: prompts with a speedup, which needs `MIN_TOKENS` tokens in both lanes.
         slower: the share of them whose median speedup lies below 1.
         repeats_apart: spread of a prompt's repeats, (largest − smallest) / median; the median over prompts;
             None where each has one only.
@@ -122,7 +122,7 @@ def summary(rows: Iterable[Measured]) -> pd.DataFrame:
     good["speed"] = good["tokens"] / good["seconds"].where(good["seconds"] > 0)
     plain = good.loc[good["lane"] == 0, [*keys, "tokens", "speed"]]
     good = good.merge(plain, on=keys, how="left", suffixes=("", "_plain"))
-    enough = good[["tokens", "tokens_plain"]].min(axis=1, skipna=False) >= LEAST_TOKENS
+    enough = good[["tokens", "tokens_plain"]].min(axis=1, skipna=False) >= MIN_TOKENS
     good["speedup"] = (good["speed"] / good["speed_plain"]).where(enough)
     lines = []
     for (family, lane), cells in table.groupby(["family", "lane"], sort=False):

@@ -18,8 +18,8 @@ from app.course.claims_view import GLYPHS, provenance
 from app.course.facts import claims as facts
 from app.course.lesson import MOST_WORDS
 from app.course.words import Words
-from specdec_core import theory
 from specdec_core.foundations.errors import SettingsError
+from specdec_measure import theory
 from specdec_measure.machines import profiles
 
 from .course_page import page, press

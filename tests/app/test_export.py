@@ -28,8 +28,8 @@ from app.export.linker import LinkError, link, ordered, read
 from app.ui import presenter
 from specdec_cli.commands import app
 from specdec_core.foundations.options import fields
-from specdec_core.record import show as showing
 from specdec_core.record.trace import Trace
+from specdec_measure import show as showing
 from tests.player.samples import plain_trace, spec_trace
 
 from .sheets import hides

@@ -9,16 +9,16 @@ import pytest
 
 from app.choosing import presets
 from app.lanes import links
-from app.lanes.fields import Name, Number
+from app.lanes.fields import NameField, NumberField
 from app.text import plain
 from app.ui import glossary
 from specdec_core.proposers import PROPOSERS
 from specdec_measure.sweep.cases import CHAT_ORDER
 
-PROPOSER = Name(
+PROPOSER = NameField(
     "proposer", titles=lambda: {"draft-model": "Draft model", "none": "Plain decoding"}, default="draft-model"
 )
-MODEL = Name("model", titles=lambda: {"bundled": "Bundled pair", "other": "Another model…"})
+MODEL = NameField("model", titles=lambda: {"bundled": "Bundled pair", "other": "Another model…"})
 TABLE = (MODEL, PROPOSER, links.GAMMA, *links.SHARED)
 
 
@@ -202,7 +202,7 @@ def test_an_address_in_a_visitors_text_is_no_link(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["inf", "nan", "1e400", "-3", "99999999999999"])
 @pytest.mark.parametrize("number", links.NUMBERS, ids=lambda number: number.key)
-def test_a_number_no_widget_can_take_is_not_taken(number: Number, text: str) -> None:
+def test_a_number_no_widget_can_take_is_not_taken(number: NumberField, text: str) -> None:
     """Catches: a value with which Streamlit's box or slider fails, so that the whole page does."""
     found, complaints = links.read({number.key: [text]}, [number])
     assert found == {} and len(complaints) == 1

@@ -27,8 +27,8 @@ from specdec_core.models import catalogue, conversions
 from specdec_core.models.generation import OFF, Generation
 from specdec_core.proposers import PROPOSERS, available
 from specdec_core.rules import RULES
-from specdec_core.testing import scripted
 from specdec_measure.machines import recording
+from specdec_measure.testing import scripted
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "Once upon a time, there was"
@@ -477,7 +477,7 @@ def test_a_profile_refuses_widths_beyond_the_window(
     assert not [*tmp_path.iterdir()]
     assert cli_profile.disturbed([1.0, 0.9, 1.3]) is None
     assert "held the machine up" in (cli_profile.disturbed([1.0, 1.2, 0.8]) or "")
-    remark = cli_profile.check_asked(family, recording.Plan(), None, True)
+    remark = cli_profile.check_asked(family, recording.PassPlan(), None, True)
     assert remark is not None and "--eager changes nothing on cpu" in remark
 
 

@@ -22,9 +22,9 @@ from specdec_core.record.schema import Round
 from specdec_core.rules import RULES, Judgement, Rule
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp, draw
-from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 from specdec_measure.analysis.counterfactual import judge_again, why_not
+from specdec_measure.testing import scripted
 
 from .distributions import mixture, wavering
 from .matrix import valid

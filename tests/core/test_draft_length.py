@@ -22,8 +22,8 @@ from specdec_core.proposers import Context, Outcome, Proposal
 from specdec_core.proposers.draft_model import DraftModel
 from specdec_core.runtime import width_curve as hardware
 from specdec_core.sampling import Warp
-from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
+from specdec_measure.testing import scripted
 
 from .distributions import (
     DRAFT,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from specdec_core.exact.distribution import total_variation
-from specdec_core.exact.enumeration import rounds
-from specdec_core.exact.trials import round_texts
 from specdec_core.rules import RULES
 from specdec_core.rules.base import Rule
 from specdec_lessons.rounding import most_likely
+from specdec_measure.exact.distribution import total_variation
+from specdec_measure.exact.enumeration import rounds
+from specdec_measure.exact.trials import round_texts
 
 if TYPE_CHECKING:
     from specdec_lessons.gallery import BrokenRule

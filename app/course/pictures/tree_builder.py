@@ -153,7 +153,7 @@ def exchange(tree: Sequence[Choice], accuracy: Accuracy, budget: int, held: str,
         st.text_area(
             words("tree_builder.import"),
             key=box,
-            max_chars=medusa_tree.LONGEST,
+            max_chars=medusa_tree.MAX_LIST_LENGTH,
             placeholder="[[0], [0, 0], [1]]",
             height=80,
         )
