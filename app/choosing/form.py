@@ -26,7 +26,7 @@ from specdec_core.foundations.options import OptionField, fields
 from . import current, defaults, model_picker, presets
 
 TABLE: tuple[Field, ...] = (
-    NameField("model", lasts=True, titles=model_picker.titles),
+    NameField("model", titles=model_picker.titles),
     *links.SHARED,
 )
 
@@ -43,8 +43,8 @@ def open_lab() -> None:
     named = any(key in KEYS or key.partition(".")[0] in TABLES for key in params)
     usual = current.options if named else current.begins
     lane, complaints = lanes.read(params, current.proposers()[0], usual)
-    if not named and state.lane is not None and before == state.settled:
-        lane = state.lane  # back from another page
+    if not named and state.lane is not None and before == state.settled and not quirks.came_by_history():
+        lane = state.lane  # as it was before another page
     put(lane)
     state.complaints = [*complaints, *state.complaints]
 

@@ -36,7 +36,6 @@ TABLE = (
     NamesField(
         "sweep_families",
         titles=lambda: {each.name: each.title for each in presets.offered(current.audience())},
-        lasts=True,
     ),
     *links.SWEEP,
 )

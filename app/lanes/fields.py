@@ -28,7 +28,6 @@ class TextField:
 
     Attributes:
         key: its name in an address, and the key of its widget.
-        lasts: whether it stays as it was when its page is left and opened again by a link that does not name it.
         most: characters that are taken.
         too_long: the sentence about a longer one.
     """
@@ -36,7 +35,6 @@ class TextField:
     key: str
     title: str = ""
     default: Any = ""
-    lasts: bool = False
     most: int = 20_000
     too_long: str = ""
 
@@ -174,7 +172,6 @@ class NumberField:
     whole: bool = True
     unset: str = ""
     least: float = 0.0
-    lasts: bool = False
 
     @property
     def default(self) -> float | None:

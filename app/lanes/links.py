@@ -30,10 +30,9 @@ MAX_SYSTEM = 500  # characters of a system line
 TARGET, DRAFT = TextField("target"), TextField("draft")
 DEVICE = named("device", "auto", "cpu", "cuda", "mps")
 DTYPE = named("dtype", "auto", "float32", "bfloat16", "float16")
-CHAT = SwitchField("chat", "Whether the chat template is used", True, lasts=True)
+CHAT = SwitchField("chat", "Whether the chat template is used", True)
 SYSTEM = TextField(
     "system",
-    lasts=True,
     most=MAX_SYSTEM,
     too_long=f"The link's system line is longer than {MAX_SYSTEM} characters and is left out.",
 )
@@ -58,8 +57,8 @@ SHARED: tuple[Field, ...] = (
     *(TARGET, DRAFT, DEVICE, DTYPE, CHAT, SYSTEM),
     *(TEMPERATURE, TOP_K, TOP_P, MIN_P, PENALTY, NGRAM, GENERATION, SEED, TOKENS, STOP),
 )
-SWEEP_MOST = NumberField("sweep_most", "The number of prompts of each kind", 1, 20, 3, lasts=True)
-SWEEP_REPEATS = NumberField("sweep_repeats", "The number of repeats", 1, 10, 3, lasts=True)
+SWEEP_MOST = NumberField("sweep_most", "The number of prompts of each kind", 1, 20, 3)
+SWEEP_REPEATS = NumberField("sweep_repeats", "The number of repeats", 1, 10, 3)
 SWEEP_MEASURE = NameField(
     "sweep_measure",
     "measure",
@@ -68,7 +67,6 @@ SWEEP_MEASURE = NameField(
         "tokens_per_pass": "Tokens per pass τ",
         "alpha": "Acceptance rate α",
     },
-    lasts=True,
 )
 SWEEP = (SWEEP_MOST, SWEEP_REPEATS, SWEEP_MEASURE)
 

@@ -30,14 +30,15 @@ def params() -> dict[str, list[str]]:
 
 
 def fill(table: Iterable[Field], found: Mapping[str, Any], *, anew: bool = False) -> None:
-    """Give the page's widgets what was found in its link, and else their defaults. Settings that last keep theirs.
+    """Give the page's widgets what was found in its link; the others stay as they were on the page before.
 
+    After the browser's back or forward button the address is the whole truth, and the others have their defaults.
     `anew`: the session begins; what the boxes of a browser hold that comes back to a new session counts before all.
     """
     for each in table:
         value = found.get(each.key, each.start())
         if each.key in st.session_state:
-            if each.lasts and each.key not in found:
+            if each.key not in found and not came_by_history():
                 value = st.session_state[each.key]
             del st.session_state[
                 each.key

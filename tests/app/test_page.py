@@ -29,6 +29,7 @@ from app.records import examples as recorded
 from app.records import visitor
 from app.running import flow
 from app.text import plain
+from app.ui import address, quirks
 from specdec_core.engine.events import Ended
 from specdec_core.proposers import PROPOSERS
 
@@ -198,6 +199,33 @@ def test_settings_come_from_the_address_and_go_back_to_it(fresh: Runs) -> None:
     assert (plain.proposer, lane.proposer, lane.rule) == ("none", "prompt-lookup", "token-matching")
     assert (lane.draft_length, lane.temperature, lane.seed, lane.max_new_tokens) == (2, 0.5, 9, 12)
     assert plain.but(proposer=lane.proposer, rule=lane.rule) == lane
+
+
+def test_settings_stay_while_other_pages_are_shown_and_the_way_back_has_those_of_its_address(
+    fresh: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: what was set lost by a look at another page, which a shared link would then lose too; a setting of the
+    other page in place of the default, back on a page whose address does not name it."""
+    at = page(tokens="61")
+    at.slider(key="temperature").set_value(0.5)
+    at.slider(key="gamma").set_value(7).run()
+    for name, drawn in (("library", {}), ("compare", {"tokens": "61", "temperature": "0.5"}),
+                        ("lab", {"tokens": "61", "temperature": "0.5", "gamma": "7"})):  # fmt: skip
+        at.query_params.clear()
+        at.switch_page(f"app_pages/{name}.py").run()
+        assert not at.exception
+        assert {key: param(at, key) for key in at.query_params} == drawn
+    assert at.number_input(key="tokens").value == 61 and at.slider(key="gamma").value == 7
+    at.query_params.clear()
+    at.query_params["tokens"] = "9"
+    at.switch_page("app_pages/compare.py").run()
+    monkeypatch.setattr(address, "came_by_history", lambda: True)
+    monkeypatch.setattr(quirks, "came_by_history", lambda: True)
+    at.query_params.clear()
+    at.query_params["seed"] = "3"
+    at.switch_page("app_pages/lab.py").run()
+    assert {key: param(at, key) for key in at.query_params} == {"seed": "3"}
+    assert at.number_input(key="tokens").value == 128 and at.slider(key="gamma").value == 4
 
 
 def test_an_example_fills_the_prompt_and_the_own_text_comes_back(fresh: Runs) -> None:
