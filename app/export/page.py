@@ -39,7 +39,7 @@ ALWAYS = ("proposer", "rule", "draft_length", "max_new_tokens", "temperature", "
 
 PRINTED = """
 @media print {
-  .player .controls, .player .help-box, .player .how, .player .picture { display: none !important; }
+  .player .controls, .player .help-box, .player .how { display: none !important; }
   .player .pane { block-size: auto !important; max-block-size: none !important; overflow: visible !important; }
 }
 """

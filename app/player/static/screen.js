@@ -15,7 +15,6 @@ import { createLighting } from "./lighting.js";
 import { createMask } from "./mask.js";
 import { createOdds } from "./odds_view.js";
 import { createPanels } from "./panels.js";
-import { createPicture } from "./picture.js";
 import { createWindow } from "./proposer_view.js";
 import { createLane } from "./ribbon.js";
 import { createRound } from "./round.js";
@@ -45,8 +44,6 @@ export function createScreen(on) {
   const transcript = createTranscript();
   const views = { tree: createRound(), mask: createMask(), odds: createOdds(), window: createWindow() };
   const panels = createPanels(views, on.opened);
-  const picture = createPicture({ text: { root: laneBox }, ...views }, { titles: T.view, where: () => moment });
-  controls.root.append(picture.root);
   const story = el("div", { class: "story" }, laneBox, question.root, transcript.root);
   const stage = el("div", { class: "stage", hidden: true }, score.root, story, controls.root, panels.root, timeline.root);
   const box = el("div", { class: "player", tabindex: 0, role: "group", "aria-label": T.player }, notice, stage, help.root);
@@ -54,7 +51,6 @@ export function createScreen(on) {
   const lighting = createLighting(box);
   /** @type {ReturnType<typeof createLane>[]} */
   const ribbons = [];
-  let moment = ""; // the file name of its picture
   let frame = 0;
   let brought = false; // whether the player was brought into view
   let brief = false; // whether it stands below a form
@@ -204,10 +200,8 @@ export function createScreen(on) {
      * @param {boolean} quiet whether events are too fast to be read out
      */
     show(view, lanes, data, quiet) {
-      const { current } = view;
       const page = /** @type {Document|ShadowRoot} */ (box.getRootNode());
       const focused = box.contains(page.activeElement);
-      moment = current ? `round-${current.index + 1}` : "prompt";
       lead(view.lead);
       showLanes(view, lanes);
       score.show(view, lanes, data);

@@ -234,16 +234,6 @@ export const T = {
 
 };
 
-/** The menu that saves a view as a picture. */
-export const PICTURE = {
-  menu: "Save a view as a picture",
-  title: "Picture of",
-  text: "Lanes",
-  as: (/** @type {string} */ view, /** @type {string} */ kind) => `Save ${view} as ${kind}`,
-  kinds: "SVG stays sharp and opens in browsers; PNG opens everywhere.",
-  failed: "This browser cannot draw the view as PNG. Save it as SVG instead.",
-};
-
 /** A page that contains its own record. */
 export const PAGE = {
   old: "This browser cannot unpack the record in this page. Open it in a browser from 2023 or later.",

@@ -259,16 +259,6 @@ export const T = {
   empty: "Noch nichts zu sehen. Ein Lauf erscheint hier, sobald er beginnt.",
 };
 
-/** Das Menü, das eine Ansicht als Bild speichert. */
-export const PICTURE = {
-  menu: "Eine Ansicht als Bild speichern",
-  title: "Bild von",
-  text: "Spuren",
-  as: (view, kind) => `${view} als ${kind} speichern`,
-  kinds: "SVG bleibt scharf und öffnet sich in Browsern; PNG öffnet sich überall.",
-  failed: "Dieser Browser kann die Ansicht nicht als PNG zeichnen. Speichern Sie sie als SVG.",
-};
-
 /** Eine Seite, die ihre eigene Aufzeichnung enthält. */
 export const PAGE = {
   old: "Dieser Browser kann die Aufzeichnung in dieser Seite nicht entpacken. Öffnen Sie sie in einem Browser ab 2023.",
