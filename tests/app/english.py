@@ -42,7 +42,7 @@ def said(language: str) -> Iterator[tuple[str, str]]:
         for key, text in tomllib.loads(path.read_text(encoding="utf-8")).items():
             if f"{path.stem}.{key}" not in QUOTED:
                 yield f"{path.name}, {key}", text
-    for path in sorted((STATIC if language == "en" else folder / "player").glob("text*.js")):
+    for path in sorted((STATIC / "text" if language == "en" else folder / "player").glob("text*.js")):
         bracketed = pseudo.script(path.read_text(encoding="utf-8"))
         for text in re.findall(f"{pseudo.OPEN}([^{pseudo.OPEN}{pseudo.CLOSE}]*){pseudo.CLOSE}", bracketed):
             yield path.name, text

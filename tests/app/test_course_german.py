@@ -36,7 +36,7 @@ def test_nothing_is_missing(language: str) -> None:
     files = [path.relative_to(folder) for path in folder.rglob("*.md")]
     missing += sorted(str(path) for path in files if not (own / path).is_file())
     missing += sorted(
-        path.name for path in STATIC.glob("text*.js") if not (own / "player" / path.name).is_file()
+        path.name for path in STATIC.glob("text/text*.js") if not (own / "player" / path.name).is_file()
     )
     assert not missing, f"not in {language}: {', '.join(missing)}"
     beyond = sorted(strings(language).keys() - strings("en").keys())
@@ -165,11 +165,11 @@ def values(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("module", sorted(path.name for path in STATIC.glob("text*.js")))
+@pytest.mark.parametrize("module", sorted(path.name for path in STATIC.glob("text/text*.js")))
 def test_the_players_texts_have_the_same_names(language: str, module: str) -> None:
     """Catches: a text that was added to the player, or renamed, in one language only."""
     own = reading.FOLDER / language / "player" / module
-    one, other = (names(path.read_text(encoding="utf-8")) for path in (STATIC / module, own))
+    one, other = (names(path.read_text(encoding="utf-8")) for path in (STATIC / "text" / module, own))
     assert one <= other, sorted(one - other)
     assert other - one <= {"FORMS"}, sorted(other - one)
 

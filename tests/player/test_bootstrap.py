@@ -22,7 +22,7 @@ def test_the_page_can_mount_it() -> None:
 
 
 def test_every_module_is_small_and_keeps_text_out_of_markup() -> None:
-    for file in player.STATIC.glob("*.js"):
+    for file in player.STATIC.rglob("*.js"):
         code = file.read_text(encoding="utf-8")
         assert not [
             sink

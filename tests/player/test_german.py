@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from app.course.words import catalogues
+from app.export import served
 from tests.app import english
 from tests.player.conftest import Server, open_player, serving
 
@@ -25,8 +25,8 @@ RECORDED = {"Spur A", "Spur B"}
 def german() -> Iterator[Server]:
     """A server of its own with the German modules, as the page may keep the modules of the shared one."""
     with serving() as handler:
-        for path in catalogues()["de"].glob("text*.js"):
-            handler.state.files[f"/player/{path.name}"] = path.read_text(encoding="utf-8")
+        for name, path in served.texts("de").items():
+            handler.state.files[f"/player/{name}"] = path.read_text(encoding="utf-8")
         yield handler.state
 
 
@@ -68,14 +68,14 @@ SHAPES = """async names => {
 def test_every_text_takes_what_the_english_one_takes(page: Page, browser: Browser) -> None:
     """A function in both languages, or a string in both. Catches: a text with facts put in, translated as a sentence
     without: the player stops where it calls it."""
-    names = sorted(path.name for path in catalogues()["de"].glob("text*.js"))
+    names = sorted(served.texts("de"))
     german = page.evaluate(SHAPES, names)
     with serving() as english_server:
         other = browser.new_page()
         other.goto(english_server.state.url)
         assert other.evaluate(SHAPES, names) == german
         other.close()
-    assert len(names) > 4 and german["text.js"]["T"]["opened"] == "function"
+    assert len(names) > 4 and german["text/text.js"]["T"]["opened"] == "function"
 
 
 LEAVES = """async names => {
@@ -90,7 +90,7 @@ LEAVES = """async names => {
 @pytest.mark.browser
 def test_a_proposer_is_not_called_a_draft(page: Page, browser: Browser) -> None:
     """Catches: “q des Drafts” in a run whose guesses are copied, or made by heads: there is no draft in it."""
-    names = sorted(path.name for path in catalogues()["de"].glob("text*.js"))
+    names = sorted(served.texts("de"))
     german = page.evaluate(LEAVES, names)
     with serving() as english_server:
         other = browser.new_page()

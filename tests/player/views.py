@@ -20,7 +20,7 @@ ALL = None  # the moment at which a round was committed
 
 _STAGE = """async text => {
   const record = JSON.parse(text); // as one text: Playwright would take a trace apart, value by value
-  const names = ["model", "state", "moments", "odds_view", "proposer_view"];
+  const names = ["model/model", "model/state", "model/moments", "odds/odds_view", "proposer/proposer_view"];
   const [model, state, moments, odds, proposer] = await Promise.all(names.map(name => import(`/player/${name}.js`)));
   const box = document.createElement("div");
   box.className = "player";

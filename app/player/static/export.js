@@ -3,12 +3,12 @@
  * app/export/ makes such pages; in the app this module is not used.
  */
 
-/** @import { Data } from "./source.js" */
+/** @import { Data } from "./feed/source.js" */
 
-import { el, setText } from "./dom.js";
+import { el, setText } from "./dom/dom.js";
 import { mount } from "./player.js";
-import { sure } from "./sure.js";
-import { PAGE } from "./text.js";
+import { nonNull } from "./dom/non_null.js";
+import { PAGE } from "./text/text.js";
 
 const WHOLE = /^-?\d{1,6}$/;
 const LAST = 999_999; // a page that may be printed opens at the end of the text
@@ -16,20 +16,20 @@ const WORD = /^[a-z]{1,12}$/;
 
 /** Draw the traces in this page, and keep the cursor in its address. */
 export async function openPage() {
-  const host = sure(document.getElementById("player"));
+  const host = nonNull(document.getElementById("player"));
   const shadow = host.attachShadow({ mode: "open" });
   const root = el("div", {});
   const style = el("style");
-  style.textContent = sure(document.getElementById("player-style")).textContent;
+  style.textContent = nonNull(document.getElementById("player-style")).textContent;
   shadow.append(style, root);
-  const notice = sure(document.getElementById("notice"));
+  const notice = nonNull(document.getElementById("notice"));
   /** @type {string[]} */
   let texts;
   /** @type {Data} */
   let data;
   try {
     texts = await Promise.all([.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".trace"))].map(textOf));
-    const { labels, ...settings } = JSON.parse(sure(document.getElementById("settings")).textContent);
+    const { labels, ...settings } = JSON.parse(nonNull(document.getElementById("settings")).textContent);
     data = { ...settings, traces: texts.map((text, at) => ({ label: labels[at], trace: JSON.parse(text) })) };
   } catch {
     setText(notice, document.querySelector("[data-packed]") && !window.DecompressionStream ? PAGE.old : PAGE.damaged);
@@ -86,7 +86,7 @@ function hashOf(cursor) {
 
 /** @param {string[]} labels @param {string[]} texts */
 function addSaving(labels, texts) {
-  const box = sure(document.getElementById("saving"));
+  const box = nonNull(document.getElementById("saving"));
   labels.forEach((label, at) => {
     const button = el("button", { type: "button" }, PAGE.save(label));
     button.onclick = () => {

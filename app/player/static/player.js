@@ -4,29 +4,29 @@
  * What is on screen (screen.js) follows from the lanes (model.js) and the cursor (state.js) alone; here gestures, playing
  * and the page move the cursor.
  *
- * @import { Traces } from "./feed.js"
- * @import { Lane } from "./model.js"
- * @import { Data } from "./source.js"
- * @import { Cursor, Selection, View } from "./state.js"
- * @import { PageCursor, Wanted } from "./reporter.js"
+ * @import { Traces } from "./feed/feed.js"
+ * @import { Lane } from "./model/model.js"
+ * @import { Data } from "./feed/source.js"
+ * @import { Cursor, Selection, View } from "./model/state.js"
+ * @import { PageCursor, Wanted } from "./cursor/reporter.js"
  */
 
-import { keepInAddress } from "./address.js";
-import { elementOf } from "./dom.js";
-import { createFeed } from "./feed.js";
-import { createFirstRound } from "./first_round.js";
-import { createKeys, lendKeys } from "./keys.js";
-import { nodeOf } from "./lighting.js";
-import { laneOf, lossy } from "./model.js";
-import { createLeading, createMoves, wantedAt, whole } from "./moves.js";
-import { createOpening } from "./opening.js";
-import { createPlayback } from "./playback.js";
-import { createScreen } from "./screen.js";
-import { answer, nameOf } from "./source.js";
-import { fastest, lastStop, leader, ongoing, placed, visible } from "./state.js";
-import { createReporter, cursorOf, published } from "./reporter.js";
-import { T } from "./text.js";
-import { atClock, byNode, roundOfClock, speedFor } from "./walk.js";
+import { keepInAddress } from "./cursor/address.js";
+import { elementOf } from "./dom/dom.js";
+import { createFeed } from "./feed/feed.js";
+import { createFirstRound } from "./cursor/first_round.js";
+import { createKeys, forwardKeys } from "./cursor/keys.js";
+import { nodeOf } from "./screen/highlight.js";
+import { laneOf, lossy } from "./model/model.js";
+import { createLeading, createMoves, wantedAt, whole } from "./cursor/moves.js";
+import { createOpening } from "./cursor/opening.js";
+import { createPlayback } from "./cursor/playback.js";
+import { createScreen } from "./screen/screen.js";
+import { answer, nameOf } from "./feed/source.js";
+import { fastest, lastStop, leader, ongoing, placed, visible } from "./model/state.js";
+import { createReporter, cursorOf, published } from "./cursor/reporter.js";
+import { T } from "./text/text.js";
+import { atClock, byNode, roundOfClock, speedFor } from "./model/walk.js";
 
 /**
  * Draw the player into `root`.
@@ -76,7 +76,7 @@ export function mount(root, first, api = {}) {
     clock: (seconds, lane) => {
       if (replaying && view) go(lane === null ? atClock(lanes, view.lead, seconds) : roundOfClock(lanes, lane, seconds));
     },
-    lead: letLead,
+    lead: selectLane,
     opened: () => reporter.soon(),
     answer: (number, words) => answer(String(data.events), number, words),
   });
@@ -134,7 +134,7 @@ export function mount(root, first, api = {}) {
     ready: () => replaying,
     moves,
     node: stepNode,
-    lead: letLead,
+    lead: selectLane,
     view: () => {
       screen.panels.next();
       reporter.soon();
@@ -147,7 +147,7 @@ export function mount(root, first, api = {}) {
   });
   box.addEventListener("keydown", keys);
   for (const name of ["pointerdown", "keydown"]) box.addEventListener(name, opening.stay);
-  const lent = lendKeys(box, keys, reporter.touch);
+  const forwarded = forwardKeys(box, keys, reporter.touch);
 
   // --- the cursor -----------------------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ export function mount(root, first, api = {}) {
   }
 
   /** @param {number} lane */
-  function letLead(lane) {
+  function selectLane(lane) {
     if (lane >= lanes.length) return;
     if (replaying && view) return go(leading(lanes, cursor, view, lane));
     cursor = { ...cursor, lead: lane };
@@ -260,7 +260,7 @@ export function mount(root, first, api = {}) {
 
   function open() {
     feed.close();
-    const wanted = cursorOf(reporter.stood() ?? data.cursor);
+    const wanted = cursorOf(reporter.resumed() ?? data.cursor);
     cursor = { stop: 0, event: null, selection: null, lead: data.mode === "live" ? null : wanted.lead }; // a new run forgets who led
     if (data.mode === "live" && data.events) {
       follow(data.events);
@@ -282,22 +282,22 @@ export function mount(root, first, api = {}) {
     screen.box.classList.toggle("views-first", Boolean(data.view_first));
     screen.setBrief(Boolean(data.brief)); // before a run is scrolled into view
     const name = nameOf(data);
-    const wish = JSON.stringify(data.cursor ?? null);
+    const requested = JSON.stringify(data.cursor ?? null);
     if (name !== source && name !== ended) {
       source = name;
-      asked = wish;
+      asked = requested;
       open();
       return;
     }
     // The page hands back what it received; only a cursor that is new in both senses moves the player.
     const wanted = cursorOf(data.cursor);
-    if (replaying && wish !== asked && !reporter.reported(wanted) && wanted.stop !== null) {
+    if (replaying && requested !== asked && !reporter.reported(wanted) && wanted.stop !== null) {
       playback.pause();
       screen.panels.open(wanted.view);
       move(wantedAt(lanes, wanted));
       reporter.forget();
     }
-    asked = wish;
+    asked = requested;
     if (replaying) draw();
   }
 
@@ -309,7 +309,7 @@ export function mount(root, first, api = {}) {
       playback.destroy();
       opening.destroy();
       reporter.destroy();
-      lent.destroy();
+      forwarded.destroy();
       firstRound.reset();
       root.replaceChildren();
     },
