@@ -28,17 +28,25 @@ export async function openPage() {
   /** @type {Data} */
   let data;
   try {
-    texts = await Promise.all([.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".trace"))].map(textOf));
+    texts = await Promise.all(
+      [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".trace"))].map(textOf),
+    );
     const { labels, ...settings } = JSON.parse(nonNull(document.getElementById("settings")).textContent);
     data = { ...settings, traces: texts.map((text, at) => ({ label: labels[at], trace: JSON.parse(text) })) };
   } catch {
-    setText(notice, document.querySelector("[data-packed]") && !window.DecompressionStream ? PAGE.old : PAGE.damaged);
+    setText(
+      notice,
+      document.querySelector("[data-packed]") && !window.DecompressionStream ? PAGE.old : PAGE.damaged,
+    );
     return;
   }
   notice.remove();
 
   let ownHash = "";
-  const at = () => ({ ...data, cursor: { ...data.cursor, round: data.cursor?.round ?? LAST, ...cursorIn(location.hash) } });
+  const at = () => ({
+    ...data,
+    cursor: { ...data.cursor, round: data.cursor?.round ?? LAST, ...cursorIn(location.hash) },
+  });
   const player = mount(root, at(), {
     setStateValue(name, value) {
       if (name !== "cursor") return;
@@ -54,7 +62,10 @@ export async function openPage() {
   });
   addEventListener("hashchange", () => location.hash !== ownHash && player.update(at()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => player.update(at()));
-  addSaving(data.traces.map((ref) => ref.label), texts);
+  addSaving(
+    data.traces.map((ref) => ref.label),
+    texts,
+  );
   addPrinting(shadow, () => player.update(at()));
 }
 
@@ -74,13 +85,17 @@ async function textOf(element) {
  * @param {string} hash
  */
 function cursorIn(hash) {
-  const given = [...new URLSearchParams(hash.slice(1))].filter(([, text]) => WHOLE.test(text) || WORD.test(text));
+  const given = [...new URLSearchParams(hash.slice(1))].filter(
+    ([, text]) => WHOLE.test(text) || WORD.test(text),
+  );
   return Object.fromEntries(given.map(([name, text]) => [name, WHOLE.test(text) ? Number(text) : text]));
 }
 
 /** @param {object} cursor */
 function hashOf(cursor) {
-  const parts = Object.entries(cursor).filter(([, value]) => value !== null && (WHOLE.test(value) || WORD.test(value)));
+  const parts = Object.entries(cursor).filter(
+    ([, value]) => value !== null && (WHOLE.test(value) || WORD.test(value)),
+  );
   return `#${new URLSearchParams(parts.map(([name, value]) => [name, String(value)]))}`;
 }
 
@@ -90,7 +105,10 @@ function addSaving(labels, texts) {
   labels.forEach((label, at) => {
     const button = el("button", { type: "button" }, PAGE.save(label));
     button.onclick = () => {
-      const link = el("a", { href: URL.createObjectURL(new Blob([texts[at]], { type: "application/json" })), download: `specdec-trace-${at + 1}.json` });
+      const link = el("a", {
+        href: URL.createObjectURL(new Blob([texts[at]], { type: "application/json" })),
+        download: `specdec-trace-${at + 1}.json`,
+      });
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
     };
@@ -108,7 +126,9 @@ function addPrinting(shadow, redraw) {
   const folded = [];
   addEventListener("beforeprint", () => {
     shadow.querySelector(".player")?.setAttribute("data-theme", "light");
-    for (const details of /** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll("details:not([open])"))) {
+    for (const details of /** @type {NodeListOf<HTMLDetailsElement>} */ (
+      document.querySelectorAll("details:not([open])")
+    )) {
       details.open = true;
       folded.push(details);
     }

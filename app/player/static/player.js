@@ -74,14 +74,20 @@ export function mount(root, first, api = {}) {
   const screen = createScreen({
     controls: moves,
     clock: (seconds, lane) => {
-      if (replaying && view) go(lane === null ? atClock(lanes, view.lead, seconds) : roundOfClock(lanes, lane, seconds));
+      if (replaying && view)
+        go(lane === null ? atClock(lanes, view.lead, seconds) : roundOfClock(lanes, lane, seconds));
     },
     lead: selectLane,
     opened: () => reporter.soon(),
     answer: (number, words) => answer(String(data.events), number, words),
   });
   const { box } = screen;
-  const opening = createOpening({ now: () => ({ lanes, cursor, least: data.least }), move, hint: screen.hint, whole: screen.whole });
+  const opening = createOpening({
+    now: () => ({ lanes, cursor, least: data.least }),
+    move,
+    hint: screen.hint,
+    whole: screen.whole,
+  });
   root.replaceChildren(box);
   const feed = createFeed({
     say: screen.say,
@@ -100,7 +106,11 @@ export function mount(root, first, api = {}) {
     async recorded(refs, traces, failed) {
       ended = source;
       source = nameOf({ mode: "replay", traces: refs });
-      replay(traces, { stop: null, event: null, node: null, lead: cursor.lead, view: screen.panels.current() }, false);
+      replay(
+        traces,
+        { stop: null, event: null, node: null, lead: cursor.lead, view: screen.panels.current() },
+        false,
+      );
       screen.toStart();
       if (failed) screen.say(failed);
     },
@@ -116,7 +126,8 @@ export function mount(root, first, api = {}) {
   });
 
   const reporter = createReporter(box, {
-    value: () => (replaying && view && !playback.isPlaying() ? published(view, screen.panels.current()) : null),
+    value: () =>
+      replaying && view && !playback.isPlaying() ? published(view, screen.panels.current()) : null,
     named: () => [data.of, asked],
     say: (value) => {
       if (data.addressed) keepInAddress(value);
@@ -182,7 +193,8 @@ export function mount(root, first, api = {}) {
   function select(selection) {
     cursor = { ...cursor, selection };
     draw();
-    if (selection) screen.reveal(selection.lane); else screen.follow();
+    if (selection) screen.reveal(selection.lane);
+    else screen.follow();
     reporter.soon();
   }
 
@@ -219,7 +231,12 @@ export function mount(root, first, api = {}) {
   /** @param {Lane[]} next */
   function setLanes(next) {
     lanes = next;
-    for (const lane of lanes) Object.assign(lane, { lossy: lossy(lane, data.rules), about: data.proposers?.[lane.proposer] ?? "", apart: data.compared === false });
+    for (const lane of lanes)
+      Object.assign(lane, {
+        lossy: lossy(lane, data.rules),
+        about: data.proposers?.[lane.proposer] ?? "",
+        apart: data.compared === false,
+      });
     screen.setLanes(lanes, leader(lanes, cursor.lead));
   }
 
@@ -232,7 +249,8 @@ export function mount(root, first, api = {}) {
     screen.ask(null);
     screen.say(lanes.length ? null : T.empty);
     screen.setLive(false);
-    const moving = autoplay && wanted.stop === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const moving =
+      autoplay && wanted.stop === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     screen.panels.open(wanted.view);
     const lead = wanted.lead ?? (wanted.stop === null ? fastest(lanes) : null);
     move(wantedAt(lanes, { ...wanted, lead, stop: wanted.stop ?? 0 }));
@@ -253,7 +271,10 @@ export function mount(root, first, api = {}) {
     screen.setLive(true);
     box.focus({ preventScroll: true }); // after Run the keys are the player's, and no longer the prompt's
     screen.progress(null, [], data);
-    feed.follow(events, { prompt: String(data.prompt ?? ""), labels: (data.traces ?? []).map((ref) => ref.label) });
+    feed.follow(events, {
+      prompt: String(data.prompt ?? ""),
+      labels: (data.traces ?? []).map((ref) => ref.label),
+    });
   }
 
   // --- requests by the page ---------------------------------------------------------------------------------------

@@ -30,7 +30,11 @@ export function withCursor(query, cursor) {
  */
 export function keepInAddress(cursor) {
   try {
-    history.replaceState(history.state, "", `${location.pathname}${withCursor(location.search, cursor)}${location.hash}`);
+    history.replaceState(
+      history.state,
+      "",
+      `${location.pathname}${withCursor(location.search, cursor)}${location.hash}`,
+    );
   } catch {
     // Browsers limit how often this may be called; the page writes it then.
   }

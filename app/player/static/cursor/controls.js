@@ -35,19 +35,43 @@ export function createControls(on) {
   const buttons = /** @type {Record<Move, HTMLButtonElement>} */ ({});
   const row = el("div", { class: "buttons" });
   for (const name of MOVES) {
-    const button = el("button", { type: "button", class: `control ${name}`, "aria-label": T[name], title: T[name] }, icon(ICONS[name]));
+    const button = el(
+      "button",
+      { type: "button", class: `control ${name}`, "aria-label": T[name], title: T[name] },
+      icon(ICONS[name]),
+    );
     button.onclick = () => on[name]();
     buttons[name] = button;
     row.append(button);
   }
-  const slider = el("input", { type: "range", min: 0, max: 0, step: 1, value: 0, "aria-label": T.slider, class: "slider" });
+  const slider = el("input", {
+    type: "range",
+    min: 0,
+    max: 0,
+    step: 1,
+    value: 0,
+    "aria-label": T.slider,
+    class: "slider",
+  });
   const where = el("span", { class: "where" });
   const speed = el("select", { class: "speed", "aria-label": T.speed, title: T.pace });
   for (const value of SPEEDS) speed.append(el("option", { value, selected: value === 1 }, `${value}×`));
-  const help = el("button", { type: "button", class: "control help", "aria-label": T.help, title: T.help }, "?");
+  const help = el(
+    "button",
+    { type: "button", class: "control help", "aria-label": T.help, title: T.help },
+    "?",
+  );
   const byKeys = el("span", { class: "by-keys" }, T.byKeys);
   const pace = el("span", { class: "pace" });
-  const root = el("div", { class: "controls" }, row, el("div", { class: "scrub" }, slider, el("div", { class: "scrub-words" }, where, pace)), speed, byKeys, help);
+  const root = el(
+    "div",
+    { class: "controls" },
+    row,
+    el("div", { class: "scrub" }, slider, el("div", { class: "scrub-words" }, where, pace)),
+    speed,
+    byKeys,
+    help,
+  );
 
   help.onclick = () => on.help();
   slider.oninput = () => on.scrub(Number(slider.value));
@@ -85,7 +109,14 @@ export function createControls(on) {
       slider.style.setProperty("--filled", `${last ? (100 * stop) / last : 0}%`);
       const inside = begun ? `: ${T.phase(begun.moment, begun.round.proposals.filter(wasRead).length)}` : "";
       const over = stop > rounds || (view.atEnd && view.lanes.length > 1); // of a lane alone its last round is the end
-      const words = stop === 0 ? T.atPrompt : over ? (early ? T.stoppedEnd : T.atEnd) : `${T.roundOf(stop, rounds)}${inside}`;
+      const words =
+        stop === 0
+          ? T.atPrompt
+          : over
+            ? early
+              ? T.stoppedEnd
+              : T.atEnd
+            : `${T.roundOf(stop, rounds)}${inside}`;
       setText(where, words);
       slider.setAttribute("aria-valuetext", words);
       for (const name of MOVES) {

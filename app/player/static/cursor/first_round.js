@@ -61,7 +61,12 @@ export function slowly(lanes, cursor) {
 function inRealTime(lanes, cursor) {
   const { stop, lead } = placed(lanes, cursor);
   const round = lanes[lead]?.rounds[stop];
-  return round ? { cursor: { stop: stop + 1, event: null, selection: null, lead }, ms: (round.end - round.times.start) * 1000 } : null;
+  return round
+    ? {
+        cursor: { stop: stop + 1, event: null, selection: null, lead },
+        ms: (round.end - round.times.start) * 1000,
+      }
+    : null;
 }
 
 /**
@@ -120,7 +125,10 @@ export function createFirstRound(on) {
     },
     isRunning: () => timer !== 0,
     /** Resolves once nothing of it is shown any more. */
-    over: () => new Promise((/** @type {(value: void) => void} */ resolve) => (timer ? waiting.push(resolve) : resolve())),
+    over: () =>
+      new Promise((/** @type {(value: void) => void} */ resolve) =>
+        timer ? waiting.push(resolve) : resolve(),
+      ),
     /** Another run: drop it. */
     reset() {
       begun = false;

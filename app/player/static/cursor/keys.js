@@ -48,11 +48,13 @@ export function createKeys(on) {
     event.stopPropagation();
     action();
     // A ring would stay around a token that is no longer looked at.
-    if (target.matches("span[role=button]")) /** @type {HTMLElement|null} */ (target.closest(".player"))?.focus({ preventScroll: true });
+    if (target.matches("span[role=button]"))
+      /** @type {HTMLElement|null} */ (target.closest(".player"))?.focus({ preventScroll: true });
   };
 }
 
-const CHOICE = "[role=tablist], [role=radiogroup], [role=toolbar], [role=menu], [role=listbox], [role=dialog], [role=grid], [role=tree], dialog";
+const CHOICE =
+  "[role=tablist], [role=radiogroup], [role=toolbar], [role=menu], [role=listbox], [role=dialog], [role=grid], [role=tree], dialog";
 
 const LENT = new Set(["ArrowRight", "ArrowLeft", "Home", "End", " ", "?"]);
 
@@ -71,8 +73,16 @@ export function forwardKeys(box, keys, before) {
     if (!LENT.has(event.key)) return;
     const target = elementOf(event);
     const ground = target.matches("body, main") && target.scrollWidth <= target.clientWidth; // otherwise they scroll it
-    const button = event.key !== " " && target.matches("button:not([role], [aria-haspopup]), button:not([role])[aria-haspopup=dialog]") && !target.closest(CHOICE);
-    if (!(ground || button) || (event.shiftKey && event.key !== "?") || page.querySelector("dialog[open], [role=dialog]")) return;
+    const button =
+      event.key !== " " &&
+      target.matches("button:not([role], [aria-haspopup]), button:not([role])[aria-haspopup=dialog]") &&
+      !target.closest(CHOICE);
+    if (
+      !(ground || button) ||
+      (event.shiftKey && event.key !== "?") ||
+      page.querySelector("dialog[open], [role=dialog]")
+    )
+      return;
     const { top, bottom, height } = box.getBoundingClientRect();
     if (height <= 0 || bottom <= 0 || top >= innerHeight) return; // do not move what is out of sight
     before();

@@ -29,7 +29,10 @@ export function whole(cursor, stop) {
 export function wantedAt(lanes, wanted) {
   const at = placed(lanes, wanted);
   const round = Math.min(at.stop, lanes[at.lead]?.rounds.length ?? 0) - 1;
-  return { ...at, selection: wanted.node === null || round < 0 ? null : { lane: at.lead, round, node: wanted.node } };
+  return {
+    ...at,
+    selection: wanted.node === null || round < 0 ? null : { lane: at.lead, round, node: wanted.node },
+  };
 }
 
 /**

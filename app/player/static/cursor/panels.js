@@ -59,7 +59,8 @@ export function createPanels(views, opened) {
     tabs.hidden = there.length < 2 && !live;
     tabs.inert = live;
     // What had the focus is hidden with its view: without this the keys would be the page's.
-    if (focused && current && grid.contains(focused) && !focused.checkVisibility()) buttons[current].focus({ preventScroll: true });
+    if (focused && current && grid.contains(focused) && !focused.checkVisibility())
+      buttons[current].focus({ preventScroll: true });
   }
 
   /** @param {string|null} name */

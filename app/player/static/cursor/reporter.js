@@ -26,7 +26,13 @@ function whole(value) {
  */
 export function cursorOf(cursor) {
   const { round, step, node, lead, view } = cursor ?? {};
-  return { stop: whole(round), event: whole(step), node: whole(node), lead: whole(lead), view: NAMES.find((name) => name === view) ?? null };
+  return {
+    stop: whole(round),
+    event: whole(step),
+    node: whole(node),
+    lead: whole(lead),
+    view: NAMES.find((name) => name === view) ?? null,
+  };
 }
 
 /**
@@ -63,7 +69,8 @@ export function createReporter(box, on) {
   let last = "";
   /** @type {string[]} */
   let reports = []; // reported and possibly still to be handed back: the page responds late, with what it knew before
-  for (const gesture of ["pointerdown", "keydown"]) box.addEventListener(gesture, () => (touched = true), { capture: true });
+  for (const gesture of ["pointerdown", "keydown"])
+    box.addEventListener(gesture, () => (touched = true), { capture: true });
 
   /** The page may mount the player that replaces this one before it removes this one. */
   function keep() {
@@ -96,7 +103,12 @@ export function createReporter(box, on) {
      */
     resumed() {
       const [of, asked] = on.named();
-      resuming = replaced !== null && of !== undefined && replaced.of === of && replaced.asked === asked && performance.now() - replaced.at < REPLACED_MS;
+      resuming =
+        replaced !== null &&
+        of !== undefined &&
+        replaced.of === of &&
+        replaced.asked === asked &&
+        performance.now() - replaced.at < REPLACED_MS;
       return resuming ? nonNull(replaced).value : null; // and so may the next one, if this one is replaced before it has read its run
     },
     /** The page itself set the cursor: nothing to report before the viewer moves. */
@@ -112,7 +124,15 @@ export function createReporter(box, on) {
      * @param {Wanted} wanted
      */
     reported(wanted) {
-      const at = reports.lastIndexOf(JSON.stringify({ round: wanted.stop, step: wanted.event, node: wanted.node, lead: wanted.lead, view: wanted.view }));
+      const at = reports.lastIndexOf(
+        JSON.stringify({
+          round: wanted.stop,
+          step: wanted.event,
+          node: wanted.node,
+          lead: wanted.lead,
+          view: wanted.view,
+        }),
+      );
       reports = reports.slice(Math.max(at, 0));
       return at >= 0;
     },

@@ -55,7 +55,8 @@ export function icon(path) {
 export function setText(node, text) {
   if (node.textContent === text) return;
   const { firstChild } = node;
-  if (text && firstChild instanceof Text && !firstChild.nextSibling) firstChild.data = text; // a new text node is laid out anew
+  if (text && firstChild instanceof Text && !firstChild.nextSibling)
+    firstChild.data = text; // a new text node is laid out anew
   else node.textContent = text;
 }
 
@@ -137,5 +138,8 @@ export function keepOnScreen(part) {
  */
 export function isDark(node) {
   const schemes = getComputedStyle(node).colorScheme;
-  return schemes.includes("dark") && (!schemes.includes("light") || matchMedia("(prefers-color-scheme: dark)").matches);
+  return (
+    schemes.includes("dark") &&
+    (!schemes.includes("light") || matchMedia("(prefers-color-scheme: dark)").matches)
+  );
 }

@@ -5,7 +5,8 @@
 import { el, setText } from "../dom/dom.js";
 import { Q } from "../text/text.js";
 
-const SPACED = /^(?!\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}|\p{Script=Lao}|\p{Script=Khmer}|\p{Script=Myanmar})[\p{L}\p{N}]/u;
+const SPACED =
+  /^(?!\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}|\p{Script=Lao}|\p{Script=Khmer}|\p{Script=Myanmar})[\p{L}\p{N}]/u;
 
 /**
  * Whether new words would usually follow the text after a space that neither has. Pure.
@@ -24,19 +25,34 @@ export function wantsSpace(text, words) {
  */
 export function createAsk(send) {
   const text = el("p", { class: "ask-text" });
-  const input = el("input", { type: "text", class: "ask-words", "aria-label": Q.title, autocomplete: "off", autocapitalize: "off", spellcheck: "false" });
+  const input = el("input", {
+    type: "text",
+    class: "ask-words",
+    "aria-label": Q.title,
+    autocomplete: "off",
+    autocapitalize: "off",
+    spellcheck: "false",
+  });
   const button = el("button", { type: "submit", class: "ask-send" }, Q.send);
   const hint = el("p", { class: "hint", "aria-live": "polite" });
   const space = el("button", { type: "button", class: "ask-space", hidden: true }, "␣");
   const line = el("div", { class: "ask-line" }, space, input, button);
-  const root = el("form", { class: "ask", hidden: true, "aria-label": Q.title }, el("h2", {}, Q.title), text, line, hint);
+  const root = el(
+    "form",
+    { class: "ask", hidden: true, "aria-label": Q.title },
+    el("h2", {}, Q.title),
+    text,
+    line,
+    hint,
+  );
   /** @type {Question|null} */
   let asked = null;
 
   let joins = false; // whether the words continue the last one
 
   /** What is sent: with the space that is usually forgotten. */
-  const words = () => (!joins && wantsSpace(asked?.text ?? "", input.value) ? ` ${input.value}` : input.value);
+  const words = () =>
+    !joins && wantsSpace(asked?.text ?? "", input.value) ? ` ${input.value}` : input.value;
 
   function advise() {
     space.hidden = !wantsSpace(asked?.text ?? "", input.value);
@@ -74,7 +90,10 @@ export function createAsk(send) {
       root.closest(".player")?.classList.toggle("is-asking", message !== null); // covers what other lanes write
       if (!message) return;
       const said = String(message.text ?? "");
-      setText(text, (said.length > 200 ? `…${said.slice(-200)}` : said).replace(/ +$/, (run) => "␣".repeat(run.length)));
+      setText(
+        text,
+        (said.length > 200 ? `…${said.slice(-200)}` : said).replace(/ +$/, (run) => "␣".repeat(run.length)),
+      );
       input.maxLength = Number(message.most) || 500;
       input.value = "";
       joins = false;

@@ -60,7 +60,8 @@ export function createFeed(on) {
   async function finish(given, failed, run) {
     const mine = job;
     const refs = given.map(({ label, url }, at) => ({ label, url: url ?? on.recordOf(at) }));
-    if (refs.length && refs.every((ref) => ref.url)) await read(refs, (traces) => on.recorded(refs, traces, failed));
+    if (refs.length && refs.every((ref) => ref.url))
+      await read(refs, (traces) => on.recorded(refs, traces, failed));
     else if (!failed) on.unrecorded();
     if (mine !== job) return;
     doneTimer = setTimeout(() => on.done(run), Math.max(0, born + TRIGGER_MS - performance.now()));
@@ -81,13 +82,18 @@ export function createFeed(on) {
        * @param {(...args: Args) => unknown} action
        * @returns {(...args: Args) => unknown}
        */
-      const current = (action) => (...args) => mine === job && action(...args);
+      const current =
+        (action) =>
+        (...args) =>
+          mine === job && action(...args);
       live = followRun(address(url), known, {
         say: current(on.say),
         ask: current(on.ask),
         lanes: current(on.lanes),
         progress: current(on.progress),
-        done: current((/** @type {TraceRef[]} */ refs, /** @type {string|null} */ failed) => finish(refs, failed, runId(url))),
+        done: current((/** @type {TraceRef[]} */ refs, /** @type {string|null} */ failed) =>
+          finish(refs, failed, runId(url)),
+        ),
       });
     },
     destroy() {
@@ -125,11 +131,18 @@ function followRun(url, known, on) {
   /** @param {number} at @param {Extract<Message, {type: "started"}>} message */
   function start(at, message) {
     const next = lanes.slice();
-    while (next.length <= at || next.length < Math.min(known.labels.length, MAX_LANES)) { // all at once: none changes the others' size
+    while (next.length <= at || next.length < Math.min(known.labels.length, MAX_LANES)) {
+      // all at once: none changes the others' size
       next.push(emptyLane(known.labels[next.length] ?? "", known.prompt, ""));
     }
     const proposer = String(message.proposer ?? "");
-    next[at] = { ...next[at], label: String(message.label ?? known.labels[at] ?? proposer), proposer, rule: String(message.rule ?? ""), root: String(message.root ?? "") };
+    next[at] = {
+      ...next[at],
+      label: String(message.label ?? known.labels[at] ?? proposer),
+      proposer,
+      rule: String(message.rule ?? ""),
+      root: String(message.root ?? ""),
+    };
     lanes = next;
     on.lanes(lanes);
     say(failed);
@@ -158,7 +171,11 @@ function followRun(url, known, on) {
     batch(messages) {
       messages.forEach(take);
       if (lanes.length) on.progress();
-      if (over) on.done(lanes.map((lane, at) => ({ label: lane.label, url: finished.get(at) })), failed);
+      if (over)
+        on.done(
+          lanes.map((lane, at) => ({ label: lane.label, url: finished.get(at) })),
+          failed,
+        );
     },
     connection(state) {
       if (failed || over) return;

@@ -28,7 +28,9 @@ export function address(path) {
  */
 export function nameOf(data) {
   if (data.mode === "live" && data.events) return `live ${data.events}`;
-  const names = (data.traces ?? []).map(({ label, url, trace }) => `${label}=${url ?? `${trace?.header?.id}/${trace?.header?.created}`}`);
+  const names = (data.traces ?? []).map(
+    ({ label, url, trace }) => `${label}=${url ?? `${trace?.header?.id}/${trace?.header?.created}`}`,
+  );
   return `replay ${names.join(" ")}`;
 }
 
@@ -64,10 +66,12 @@ export async function answer(events, question, words) {
  * @throws when one cannot be fetched or is not JSON
  */
 export function fetchTraces(refs) {
-  return Promise.all(refs.map(async ({ label, url, trace }) => {
-    if (trace) return { label, trace };
-    const answer = await fetch(address(String(url)));
-    if (!answer.ok) throw new Error(`the trace's address answered ${answer.status}`);
-    return { label, trace: await answer.json() };
-  }));
+  return Promise.all(
+    refs.map(async ({ label, url, trace }) => {
+      if (trace) return { label, trace };
+      const answer = await fetch(address(String(url)));
+      if (!answer.ok) throw new Error(`the trace's address answered ${answer.status}`);
+      return { label, trace: await answer.json() };
+    }),
+  );
 }

@@ -16,16 +16,16 @@ export function createHead(at, lead) {
   button.onclick = () => lead(at);
   const label = el("h2", { class: "lane-label" }, name);
   const ended = el("span", { class: "ended" });
-  const numbers = {
-    rate: el("b"), tokens: el("b"), clock: el("b"), unit: el("span"), ratio: el("b"),
-  };
+  const numbers = { rate: el("b"), tokens: el("b"), clock: el("b"), unit: el("span"), ratio: el("b") };
   const ratio = el("span", { class: "number ratio", title: "" }, numbers.ratio, el("span"));
   const repeated = el("span", { class: "repeated", title: T.repeatsMean });
   const root = el(
-    "div", { class: "lane-head" },
+    "div",
+    { class: "lane-head" },
     el("div", { class: "lane-name" }, label, ended, repeated),
     el(
-      "div", { class: "numbers" },
+      "div",
+      { class: "numbers" },
       ratio,
       el("span", { class: "number rate" }, numbers.rate, ` ${T.rate}`),
       el("span", { class: "number" }, numbers.tokens, " ", numbers.unit),
@@ -49,7 +49,10 @@ export function createHead(at, lead) {
     show(view, baseline) {
       setText(name, view.lane.label);
       label.setAttribute("title", view.lane.about ?? "");
-      button.setAttribute("title", [view.lane.about, T.lead(view.lane.label, at + 1)].filter(Boolean).join("\n\n"));
+      button.setAttribute(
+        "title",
+        [view.lane.about, T.lead(view.lane.label, at + 1)].filter(Boolean).join("\n\n"),
+      );
       setText(numbers.ratio, view.speedup === null ? "" : T.ratio(view.speedup));
       ratio.hidden = view.speedup === null;
       setText(nonNull(ratio.lastChild), ratio.hidden ? "" : T.against(baseline));

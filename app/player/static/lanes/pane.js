@@ -16,10 +16,14 @@ export function createPane(text, parts) {
   let due = false; // whether the end of the text has moved
   let laid = ""; // the sizes for which the pane was last scrolled
   let padding = 0; // px of `below`
-  root.addEventListener("scroll", () => {
-    if (due || sizes() !== laid) return; // the text moved, not the viewer: it is scrolled back to its end
-    following = root.scrollHeight - root.scrollTop - root.clientHeight < NEAR_END;
-  }, { passive: true });
+  root.addEventListener(
+    "scroll",
+    () => {
+      if (due || sizes() !== laid) return; // the text moved, not the viewer: it is scrolled back to its end
+      following = root.scrollHeight - root.scrollTop - root.clientHeight < NEAR_END;
+    },
+    { passive: true },
+  );
   const observer = new ResizeObserver(() => {
     if (sizes() === laid) return;
     due = true;
@@ -41,7 +45,10 @@ export function createPane(text, parts) {
     let [first, last] = [Infinity, -Infinity];
     for (const part of parts()) {
       const words = part.matches(".round, .draft") ? [...part.querySelectorAll(".tok, .guess")] : [part];
-      const tops = words.flatMap((word) => [...word.getClientRects()]).filter((box) => box.width > 0).map((box) => box.top - from - ABOVE);
+      const tops = words
+        .flatMap((word) => [...word.getClientRects()])
+        .filter((box) => box.width > 0)
+        .map((box) => box.top - from - ABOVE);
       first = Math.min(first, ...tops.filter((top) => top >= low));
       last = Math.max(last, ...tops);
       if (tops.some((top) => top < low)) break; // everything before it is higher
@@ -86,7 +93,8 @@ export function createPane(text, parts) {
       const place = token.getBoundingClientRect();
       const frame = root.getBoundingClientRect();
       if (place.top < frame.top) root.scrollTop -= frame.top - place.top + ABOVE;
-      else if (place.bottom > frame.bottom) root.scrollTop = wholeRow(root.scrollTop + place.bottom - frame.bottom + ABOVE);
+      else if (place.bottom > frame.bottom)
+        root.scrollTop = wholeRow(root.scrollTop + place.bottom - frame.bottom + ABOVE);
     },
   };
 }

@@ -41,7 +41,10 @@ export function lineOf(round) {
     parent = next.node;
   }
   const shown = new Set(line.map((item) => item.node));
-  return { line, others: dropped ? 0 : read.filter((item) => item.verdict === "waiting" && !shown.has(item.node)).length };
+  return {
+    line,
+    others: dropped ? 0 : read.filter((item) => item.verdict === "waiting" && !shown.has(item.node)).length,
+  };
 }
 
 /**
@@ -57,7 +60,14 @@ export function createPendingGuesses(lane) {
 
   /** @param {Guess} guess @param {number} round */
   function chipOf({ node, text }, round) {
-    const chip = el("span", { class: "guess", "data-node": node, "data-lane": lane, "data-round": round, role: "button", tabindex: -1 });
+    const chip = el("span", {
+      class: "guess",
+      "data-node": node,
+      "data-lane": lane,
+      "data-round": round,
+      role: "button",
+      tabindex: -1,
+    });
     if (text === "") chip.dataset.sign = "◌";
     if (/^ \S{1,20}$/.test(text)) chip.dataset.word = "";
     else if (/^\S{1,20}$/.test(text)) chip.dataset.part = "";

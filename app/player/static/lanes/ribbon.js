@@ -40,7 +40,8 @@ export function createLane(at, lead) {
   const text = el("div", { class: "pane-text" }, prompt, body, pending.root, rest);
   const pane = createPane(text, () => [rest, pending.root, ...[...body.children].reverse(), prompt]);
   const root = el("section", { class: "lane", "data-lane": at }, head.root, pane.root);
-  pane.root.addEventListener("pointerover", (event) => { // thousands of tokens: only one at a time is asked about
+  pane.root.addEventListener("pointerover", (event) => {
+    // thousands of tokens: only one at a time is asked about
     const token = elementOf(event).closest(".tok:not([title])");
     token?.setAttribute("title", token.getAttribute("aria-label") ?? "");
   });
@@ -74,7 +75,9 @@ export function createLane(at, lead) {
         chip.classList.toggle("again", again);
         if (!again || found.marked(begin + at - 1, now)) return;
         const unit = unitOf(chip);
-        unit.before(el("span", { class: "loop", role: "note", "aria-label": T.againFrom, title: T.againFrom }, T.again));
+        unit.before(
+          el("span", { class: "loop", role: "note", "aria-label": T.againFrom, title: T.againFrom }, T.again),
+        );
       });
     }
   }
@@ -86,10 +89,18 @@ export function createLane(at, lead) {
     while (body.children.length > same) body.lastChild?.remove();
     if (rounds.length > same) {
       const added = document.createDocumentFragment();
-      for (let index = same; index < rounds.length; index += 1) added.append(drawRound(at, rounds[index], rounds[index - 1]?.tokens.at(-1)?.text ?? given));
+      for (let index = same; index < rounds.length; index += 1)
+        added.append(drawRound(at, rounds[index], rounds[index - 1]?.tokens.at(-1)?.text ?? given));
       body.append(added);
     }
-    if (same < rounds.length || same < shown.length) spread(rounds, Math.max(0, rounds.findLastIndex((round, index) => index < same && round.hangs.length > 0)));
+    if (same < rounds.length || same < shown.length)
+      spread(
+        rounds,
+        Math.max(
+          0,
+          rounds.findLastIndex((round, index) => index < same && round.hangs.length > 0),
+        ),
+      );
     const changed = shown.length !== rounds.length || same < rounds.length;
     shown = rounds.slice();
     setRepeats(found, same);
@@ -110,7 +121,13 @@ export function createLane(at, lead) {
       const { tokens, hangs } = rounds[index];
       const drawn = /** @type {NodeListOf<HTMLElement>} */ (body.children[index].querySelectorAll(".hang"));
       const order = hangs.map(({ at }) => at).sort((one, other) => one - other);
-      drawn.forEach((below, nth) => places.push({ below, at: start + lengthOf(tokens.slice(0, order[nth])), own: tokens[order[nth]]?.text.length ?? 0 }));
+      drawn.forEach((below, nth) =>
+        places.push({
+          below,
+          at: start + lengthOf(tokens.slice(0, order[nth])),
+          own: tokens[order[nth]]?.text.length ?? 0,
+        }),
+      );
       start += lengthOf(tokens);
     }
     places.forEach(({ below, at, own }, nth) => {
@@ -129,9 +146,10 @@ export function createLane(at, lead) {
     now?.classList.remove("now");
     now = current === null ? null : (body.children[current] ?? null);
     now?.classList.add("now");
-    marked = selection && selection.lane === at
-      ? ((body.children[selection.round] ?? pending.root).querySelector(`[data-node="${selection.node}"]`))
-      : null;
+    marked =
+      selection && selection.lane === at
+        ? (body.children[selection.round] ?? pending.root).querySelector(`[data-node="${selection.node}"]`)
+        : null;
     marked?.classList.add(chosen ? "selected" : "focused");
     if (chosen) marked?.setAttribute("aria-current", "true");
   }
@@ -217,7 +235,11 @@ function signature(round) {
  * @param {string} before the text before it, at least its end
  */
 function drawRound(lane, round, before) {
-  const box = el("span", { class: round.tokens.every(({ source }) => source === "plain") ? "round plain" : "round", "data-round": round.index, "data-lane": lane });
+  const box = el("span", {
+    class: round.tokens.every(({ source }) => source === "plain") ? "round plain" : "round",
+    "data-round": round.index,
+    "data-lane": lane,
+  });
   const hangs = new Map(round.hangs.map((hang) => [hang.at, hang]));
   round.tokens.forEach((token, at) => {
     // One mark represents a run of equal verdicts. It follows the text, so that no line begins or ends between them.
@@ -269,10 +291,34 @@ function spot(hang, round, upper) {
   const [first, ...others] = hang.nodes; // one, so that it can be read: trees may have dozens
   const words = T.chip(first.text, VERDICT.rejected, round.index + 1);
   const word = flat(first.text).trim() || "◌";
-  below.append(el("span", { class: "prop rejected", "data-node": first.node, role: "button", tabindex: -1, "aria-label": words, title: words }, el("span", { class: "gone" }, word)));
-  const named = others.slice(0, NAMED).map(({ text }) => quote(text)).join(", ");
-  if (others.length) below.append(el("span", { class: "more", title: T.unshown(others.length, named) }, T.more(others.length)));
-  const whole = el("span", { class: upper ? "spot" : "spot bare" }, upper ?? el("span", { class: "post" }), below);
+  below.append(
+    el(
+      "span",
+      {
+        class: "prop rejected",
+        "data-node": first.node,
+        role: "button",
+        tabindex: -1,
+        "aria-label": words,
+        title: words,
+      },
+      el("span", { class: "gone" }, word),
+    ),
+  );
+  const named = others
+    .slice(0, NAMED)
+    .map(({ text }) => quote(text))
+    .join(", ");
+  if (others.length)
+    below.append(
+      el("span", { class: "more", title: T.unshown(others.length, named) }, T.more(others.length)),
+    );
+  const whole = el(
+    "span",
+    { class: upper ? "spot" : "spot bare" },
+    upper ?? el("span", { class: "post" }),
+    below,
+  );
   whole.style.setProperty("--words", String(Math.min(WORDS_WIDE, word.length + 1) + (others.length ? 3 : 0)));
   return whole;
 }

@@ -40,16 +40,37 @@ export function createScore() {
   const definition = el("p", {}, T.definition);
   const details = el("details", { class: "how" }, el("summary", {}, T.how), definition);
   const random = el("p", { class: "note random", hidden: true });
-  const lossy = el("p", { class: "note lossy", hidden: true }, el("b", { class: "lossy-mark" }, T.lossyMark), el("span"));
+  const lossy = el(
+    "p",
+    { class: "note lossy", hidden: true },
+    el("b", { class: "lossy-mark" }, T.lossyMark),
+    el("span"),
+  );
   const speedup = el(
-    "div", { class: "speedup", title: T.definition },
-    title, el("span", { class: "speedup-line" }, value, words, whole),
+    "div",
+    { class: "speedup", title: T.definition },
+    title,
+    el("span", { class: "speedup-line" }, value, words, whole),
   );
   const legend = el("ul", { class: "legend", "aria-label": T.marksTitle });
   for (const [verdict, meaning] of LEGEND) {
-    legend.append(el("li", { title: meaning, "data-verdict": verdict, hidden: RARE.has(verdict) }, el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]), meaning.split(":")[0]));
+    legend.append(
+      el(
+        "li",
+        { title: meaning, "data-verdict": verdict, hidden: RARE.has(verdict) },
+        el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]),
+        meaning.split(":")[0],
+      ),
+    );
   }
-  const root = el("header", { class: "score" }, speedup, el("div", { class: "origin" }, origin, slowed, details), el("div", { class: "signs" }, legend, random), lossy);
+  const root = el(
+    "header",
+    { class: "score" },
+    speedup,
+    el("div", { class: "origin" }, origin, slowed, details),
+    el("div", { class: "signs" }, legend, random),
+    lossy,
+  );
   const how = details.querySelector("summary");
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
@@ -94,7 +115,9 @@ export function createScore() {
       speedup.hidden = details.hidden = !compared;
       const over = Boolean(view?.lanes.every((lane) => lane.end !== null)); // else the figures follow the cursor
       finished = over;
-      limit = head ? head.rounds.reduce((sum, round) => sum + round.tokens.length, 0) / Math.max(head.rounds.length, 1) : Infinity;
+      limit = head
+        ? head.rounds.reduce((sum, round) => sum + round.tokens.length, 0) / Math.max(head.rounds.length, 1)
+        : Infinity;
       named = view?.compared ?? -1;
       pair = view && head ? [lanes[view.baseline]?.rounds ?? [], head.rounds] : [[], []];
       setText(name, lanes.length > 2 && head ? T.speedupOf(head.label) : T.speedup);
@@ -104,10 +127,24 @@ export function createScore() {
       const missing = over || short ? T.never : T.notyet;
       const plain = view?.lanes[view.baseline];
       setText(beside, over || !plain ? "" : T.against(plain.lane.label));
-      const said = ratio === null || !view || !plain ? missing(data.least ?? 1) : !over ? T.soFar : T.faster(ratio, plain.lane.label, isSignificant(ratio, plain.rounds, view.lanes[view.compared].rounds));
+      const said =
+        ratio === null || !view || !plain
+          ? missing(data.least ?? 1)
+          : !over
+            ? T.soFar
+            : T.faster(
+                ratio,
+                plain.lane.label,
+                isSignificant(ratio, plain.rounds, view.lanes[view.compared].rounds),
+              );
       const shown = view?.lanes[view.compared];
       const most = shown ? shown.tokens / Math.max(shown.rounds.length, 1) : Infinity;
-      const bounded = head && ratio !== null && UNTIMED.has(head.proposer) ? T.bound(said) : over && ratio !== null && ratio > NOISE * most ? T.tooFast(said, most) : said;
+      const bounded =
+        head && ratio !== null && UNTIMED.has(head.proposer)
+          ? T.bound(said)
+          : over && ratio !== null && ratio > NOISE * most
+            ? T.tooFast(said, most)
+            : said;
       const { repeated, tokens } = shown ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.repeating(bounded, repeated, tokens) : bounded);
       nameWhole();
@@ -115,9 +152,15 @@ export function createScore() {
       const held = data.provenance === "measured" ? lanes.filter(wasHeldUp).map(({ label }) => label) : [];
       setText(slowed, held.length ? T.heldUpRun(held) : "");
       origin.title = equal && T.sameTextMeans;
-      setText(origin, [T.provenance[data.provenance], data.provenance_note, equal].filter(Boolean).join(" · "));
+      setText(
+        origin,
+        [T.provenance[data.provenance], data.provenance_note, equal].filter(Boolean).join(" · "),
+      );
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
-      const rare = rareIn([...(view?.lanes ?? []).flatMap((lane) => lane.rounds), ...(view?.current ? [view.current] : [])]);
+      const rare = rareIn([
+        ...(view?.lanes ?? []).flatMap((lane) => lane.rounds),
+        ...(view?.current ? [view.current] : []),
+      ]);
       if (view?.lanes.some((lane) => lane.repeated)) rare.add("again");
       if (view?.lanes.some((lane) => lane.fork)) rare.add("parted");
       for (const item of /** @type {HTMLCollectionOf<HTMLElement>} */ (legend.children)) {
@@ -126,7 +169,8 @@ export function createScore() {
       }
       const bent = [...new Set(lanes.filter((lane) => lane.lossy).map((lane) => lane.rule))];
       lossy.hidden = !bent.length;
-      if (bent.length) setText(nonNull(lossy.lastChild), T.lossy(bent.map((rule) => data.rules?.[rule]?.title ?? rule)));
+      if (bent.length)
+        setText(nonNull(lossy.lastChild), T.lossy(bent.map((rule) => data.rules?.[rule]?.title ?? rule)));
       const temperature = Math.max(0, ...lanes.map((lane) => (lane.onlyBest ? 0 : lane.temperature)));
       random.hidden = !(compared && temperature > 0 && !bent.length);
       if (!random.hidden) setText(random, T.random(temperature));
@@ -143,7 +187,9 @@ function rareIn(rounds) {
   /** @type {Set<string>} */
   const found = new Set();
   for (const round of rounds) {
-    const rare = occurring.get(round) ?? round.proposals.map((item) => item.verdict).filter((verdict) => RARE.has(verdict));
+    const rare =
+      occurring.get(round) ??
+      round.proposals.map((item) => item.verdict).filter((verdict) => RARE.has(verdict));
     occurring.set(round, rare);
     for (const verdict of rare) found.add(verdict);
   }

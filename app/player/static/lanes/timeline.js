@@ -29,7 +29,15 @@ export function createTimeline(go) {
   const start = el("span", {}, "0");
   const end = el("span", {});
   const key = el("span", { class: "time-key" });
-  for (const [name, words] of Object.entries(T.timelineKey)) key.append(el("span", { title: (name === "held" ? T.heldUp : T.timelineKeyMeans[name]) ?? "" }, el("i", { class: name }), words));
+  for (const [name, words] of Object.entries(T.timelineKey))
+    key.append(
+      el(
+        "span",
+        { title: (name === "held" ? T.heldUp : T.timelineKeyMeans[name]) ?? "" },
+        el("i", { class: name }),
+        words,
+      ),
+    );
   const gap = el("span", {}, el("i", { class: "gap" }), T.gap);
   key.append(gap);
   const parts = [.../** @type {HTMLCollectionOf<HTMLElement>} */ (key.children)];
@@ -64,7 +72,8 @@ export function createTimeline(go) {
   });
   // A finger's press ends in a click on whatever is under it by then: before that, nothing may move.
   field.addEventListener("click", (event) => {
-    if (/** @type {PointerEvent} */ (event).pointerType !== "mouse" && from >= 0) pointed(/** @type {PointerEvent} */ (event), true);
+    if (/** @type {PointerEvent} */ (event).pointerType !== "mouse" && from >= 0)
+      pointed(/** @type {PointerEvent} */ (event), true);
   });
   field.addEventListener("pointermove", (event) => {
     if (!field.hasPointerCapture(event.pointerId) || Math.abs(event.clientX - from) < DRAG) return;
@@ -75,7 +84,9 @@ export function createTimeline(go) {
   /** Gaps between the blocks where all lanes have the room, and nowhere otherwise. */
   function part() {
     const timed = present.filter(({ rounds }) => rounds.length);
-    const wide = timed.length > 0 && timed.every(({ rounds }) => (width * (rounds.at(-1)?.end ?? 0)) / rounds.length >= WIDE * whole);
+    const wide =
+      timed.length > 0 &&
+      timed.every(({ rounds }) => (width * (rounds.at(-1)?.end ?? 0)) / rounds.length >= WIDE * whole);
     field.classList.toggle("parted", wide);
     gap.hidden = !wide;
   }
@@ -102,7 +113,8 @@ export function createTimeline(go) {
     let same = 0;
     while (same < row.drawn.length && same < rounds.length && row.drawn[same] === rounds[same]) same += 1;
     while (row.element.children.length > same) row.element.lastChild?.remove();
-    if (rounds.length > same) row.element.append(...rounds.slice(same).map((round) => block(round, heldUp(lane, round))));
+    if (rounds.length > same)
+      row.element.append(...rounds.slice(same).map((round) => block(round, heldUp(lane, round))));
     row.drawn = rounds.slice(); // a growing lane keeps its list
   }
 
@@ -180,11 +192,15 @@ function block(round, held) {
   const { start, drafted, verified, end, ahead } = round.times;
   const made = el("i", { class: held ? "time-round held" : "time-round" });
   /** @param {number} from @param {number} to */
-  const share = (from, to) => `${end > start ? (100 * Math.min(Math.max((to - from) / (end - start), 0), 1)).toFixed(2) : 0}%`;
+  const share = (from, to) =>
+    `${end > start ? (100 * Math.min(Math.max((to - from) / (end - start), 0), 1)).toFixed(2) : 0}%`;
   made.style.cssText = `--at:${start.toFixed(6)};--for:${(end - start).toFixed(6)};--draft:${share(start, drafted)};--verify:${share(start, verified)}`;
   if (ahead > 0) {
     const gone = inVain(round);
-    const beside = el("b", { class: gone ? "time-ahead gone" : "time-ahead", title: gone ? T.aheadGone : T.aheadKept });
+    const beside = el("b", {
+      class: gone ? "time-ahead gone" : "time-ahead",
+      title: gone ? T.aheadGone : T.aheadKept,
+    });
     beside.style.cssText = `inset-inline-start:${share(start, drafted)};inline-size:${share(0, Math.min(ahead, verified - drafted))}`;
     made.append(beside);
   }

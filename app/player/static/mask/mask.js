@@ -35,20 +35,52 @@ export function createMask() {
   const slotsHead = el("div", { class: "mask-slots" }, el("span", { class: "mask-column prefix" }));
   const cells = svg("svg", { class: "mask-cells", "aria-hidden": "true" });
   const slots = createSlots();
-  const corner = el("div", { class: "mask-corner" }, ...W.maskHeads.map((head, at) => el("span", { title: W.maskHeadsAre[at] }, head)));
+  const corner = el(
+    "div",
+    { class: "mask-corner" },
+    ...W.maskHeads.map((head, at) => el("span", { title: W.maskHeadsAre[at] }, head)),
+  );
   const moves = el("span", {}, W.slotsMove);
-  const lanes = el("div", { class: "mask-lanes" }, el("span", {}, W.slotsBefore), moves, el("span", { class: "after" }, W.slotsAfter));
-  const field = el("div", { class: "mask-field" }, corner, slotsHead, heads, el("div", { class: "mask-body" }, cells), lanes, slots.root);
+  const lanes = el(
+    "div",
+    { class: "mask-lanes" },
+    el("span", {}, W.slotsBefore),
+    moves,
+    el("span", { class: "after" }, W.slotsAfter),
+  );
+  const field = el(
+    "div",
+    { class: "mask-field" },
+    corner,
+    slotsHead,
+    heads,
+    el("div", { class: "mask-body" }, cells),
+    lanes,
+    slots.root,
+  );
   const box = el("div", { class: "mask-box", role: "group" }, field);
-  const zoom = createZoom(box, { by: (factor) => resize(size() * factor), to: (zoomMode) => resize(zoomMode === "fit" ? "fit" : null) });
+  const zoom = createZoom(box, {
+    by: (factor) => resize(size() * factor),
+    to: (zoomMode) => resize(zoomMode === "fit" ? "fit" : null),
+  });
   const notes = el("p", { class: "hint mask-notes" });
   const legend = createLegend();
   const toCome = el("p", { class: "hint" }, W.maskToCome);
   const root = el("section", { class: "mask" });
   const parts = [
     el("div", { class: "mask-head" }, el("h2", {}, W.maskTitle), zoom.root),
-    guide, say, box, legend.root, notes,
-    el("div", { class: "mask-memory" }, el("h3", {}, W.slotsTitle), slots.say, el("p", { class: "hint" }, W.slotsFrom)),
+    guide,
+    say,
+    box,
+    legend.root,
+    notes,
+    el(
+      "div",
+      { class: "mask-memory" },
+      el("h3", {}, W.slotsTitle),
+      slots.say,
+      el("p", { class: "hint" }, W.slotsFrom),
+    ),
   ];
 
   /** @type {Pass|null} */
@@ -77,12 +109,17 @@ export function createMask() {
     const before = `${zoomMode === "fit" ? width : ""} ${scale} ${room}`;
     width = root.clientWidth;
     scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
-    room = [width - corner.offsetWidth - 2, parseFloat(getComputedStyle(box).maxBlockSize) - slotsHead.offsetHeight - slots.root.offsetHeight - 2 || Infinity];
+    room = [
+      width - corner.offsetWidth - 2,
+      parseFloat(getComputedStyle(box).maxBlockSize) - slotsHead.offsetHeight - slots.root.offsetHeight - 2 ||
+        Infinity,
+    ];
     if (pass && before !== `${zoomMode === "fit" ? width : ""} ${scale} ${room}`) resize(zoomMode);
   });
   observer.observe(root);
   box.addEventListener("keydown", onKey);
-  for (const name of ["pointerover", "focusin"]) field.addEventListener(name, (event) => point(rowAt(elementOf(event))));
+  for (const name of ["pointerover", "focusin"])
+    field.addEventListener(name, (event) => point(rowAt(elementOf(event))));
   for (const name of ["pointerleave", "focusout"]) field.addEventListener(name, () => point(null));
 
   /** @param {View} view */
@@ -91,7 +128,8 @@ export function createMask() {
     const round = view.current;
     root.hidden = !view.lanes[view.lead]?.lane.rounds.length;
     if (!round || !awake) {
-      if (pass || (awake ? !toCome.parentNode : root.firstChild)) root.replaceChildren(...(awake ? [toCome] : [])); // nothing of the old round stays in the page
+      if (pass || (awake ? !toCome.parentNode : root.firstChild))
+        root.replaceChildren(...(awake ? [toCome] : [])); // nothing of the old round stays in the page
       pass = null;
       looked = "";
       return;
@@ -108,12 +146,18 @@ export function createMask() {
       build(wanted);
     }
     const phase = view.moment?.phase ?? "committed";
-    const here = view.focus && view.focus.lane === owner.lane && view.focus.round === owner.round ? (wanted.rowOf.get(view.focus.node) ?? null) : null;
+    const here =
+      view.focus && view.focus.lane === owner.lane && view.focus.round === owner.round
+        ? (wanted.rowOf.get(view.focus.node) ?? null)
+        : null;
     paint(wanted, round, phase, view.focus && view.focus.node < 0 ? null : here, view.chosen);
     const own = round.tokens.at(-1);
     moves.hidden = phase !== "committed";
     setText(guide, W.maskGuide(phase, wanted.rows.length, wanted.branches));
-    legend.show(phase, wanted.rows.some((row) => row.kind === "rider"));
+    legend.show(
+      phase,
+      wanted.rows.some((row) => row.kind === "rider"),
+    );
     state = { phase, source: own ? VERDICT[own.source] : "" };
     slots.show(wanted, phase, size(), folded() * size(), owner, state.source);
     describe();
@@ -155,7 +199,11 @@ export function createMask() {
     }
     box.setAttribute("aria-label", W.maskName(shown));
     const left = pass.rows.length - shown;
-    const said = [left ? W.maskMore(left) : "", pass.loose ? W.maskLoose(pass.loose) : "", pass.byDistance ? W.maskDistance : ""];
+    const said = [
+      left ? W.maskMore(left) : "",
+      pass.loose ? W.maskLoose(pass.loose) : "",
+      pass.byDistance ? W.maskDistance : "",
+    ];
     setNote(notes, said.filter(Boolean).join(" "));
     measure();
   }
@@ -170,7 +218,11 @@ export function createMask() {
     const { kind, node, text, depth } = pass.rows[at];
     const seen = sees(pass.rows, at);
     const [position, slot] = pass.before === null ? [null, null] : [pass.before + depth, pass.before + at];
-    const name = { root: W.rowNamed(quote(text), "root"), node: quote(text), rider: `${quote(text)} (${W.rider})` }[kind];
+    const name = {
+      root: W.rowNamed(quote(text), "root"),
+      node: quote(text),
+      rider: `${quote(text)} (${W.rider})`,
+    }[kind];
     setText(row.word, flat(text));
     setText(row.position, position === null ? `+${depth}` : String(position));
     setText(row.slot, slot === null ? `+${at}` : String(slot));
@@ -179,7 +231,8 @@ export function createMask() {
     attribute(row.head, "aria-disabled", kind !== "node"); // the others remain readable
     for (const element of [row.head, row.line]) {
       attribute(element, "data-row", at);
-      for (const [key, value] of Object.entries({ node, ...owner })) attribute(element, `data-${key}`, kind === "node" ? value : null);
+      for (const [key, value] of Object.entries({ node, ...owner }))
+        attribute(element, `data-${key}`, kind === "node" ? value : null);
     }
     drawCells(row, at, seen, pass.rows.length);
   }
@@ -214,9 +267,16 @@ export function createMask() {
     const { rows: all, before } = pass;
     const path = sees(all, at).slice(0, -1);
     const named = path.map((each) => (each ? quote(all[each].text) : W.theRoot(quote(all[0].text))));
-    const others = !named.length ? null : named.length > 5 ? `${named.slice(0, 2).join(", ")}, ${W.moreRows(named.length - 3)}, ${named.at(-1)}` : named.join(", ");
+    const others = !named.length
+      ? null
+      : named.length > 5
+        ? `${named.slice(0, 2).join(", ")}, ${W.moreRows(named.length - 3)}, ${named.at(-1)}`
+        : named.join(", ");
     const own = W.rowNamed(quote(row.text), row.kind);
-    setText(say, W.maskSees(own, before, others, before === null ? null : before + row.depth, (before ?? 0) + at));
+    setText(
+      say,
+      W.maskSees(own, before, others, before === null ? null : before + row.depth, (before ?? 0) + at),
+    );
   }
 
   function size() {

@@ -12,9 +12,22 @@ export const PREFIX = { few: 3, many: 4 }; // cells, the width of the folded col
 /** @typedef {ReturnType<typeof makeRow>} Drawn one row as it is drawn */
 
 export function makeRow() {
-  const [mark, word, position, slot] = ["mark", "mask-word", "mask-number", "mask-number slot-number"].map((name) => el("span", { class: name }));
-  const head = el("button", { type: "button", class: "mask-row", "aria-label": "", "aria-disabled": "false", tabindex: -1 }, mark, word, position, slot);
-  const line = svg("g", { class: "mask-line" }, ...["ground", "path", "own", "rim"].map((name) => svg("path", { class: name })));
+  const [mark, word, position, slot] = ["mark", "mask-word", "mask-number", "mask-number slot-number"].map(
+    (name) => el("span", { class: name }),
+  );
+  const head = el(
+    "button",
+    { type: "button", class: "mask-row", "aria-label": "", "aria-disabled": "false", tabindex: -1 },
+    mark,
+    word,
+    position,
+    slot,
+  );
+  const line = svg(
+    "g",
+    { class: "mask-line" },
+    ...["ground", "path", "own", "rim"].map((name) => svg("path", { class: name })),
+  );
   return { head, mark, word, position, slot, line, column: el("span", { class: "mask-column" }), known: {} };
 }
 
@@ -29,7 +42,13 @@ export function drawCells(row, at, seen, rows) {
   const [ground, path, own, rim] = row.line.children;
   attribute(ground, "d", `M${-PREFIX.many} ${at}H${rows}v1H${-PREFIX.many}z`);
   attribute(rim, "d", `M${-PREFIX.many} ${at + RIM}H${rows - RIM}v${1 - 2 * RIM}H${-PREFIX.many}`); // within the row, free of the grid's lines
-  attribute(path, "d", `M${-PREFIX.many} ${at}H0v1H${-PREFIX.many}z${runs(seen.slice(0, -1)).map(([from, long]) => `M${from} ${at}h${long}v1h-${long}z`).join("")}`);
+  attribute(
+    path,
+    "d",
+    `M${-PREFIX.many} ${at}H0v1H${-PREFIX.many}z${runs(seen.slice(0, -1))
+      .map(([from, long]) => `M${from} ${at}h${long}v1h-${long}z`)
+      .join("")}`,
+  );
   attribute(own, "d", `M${at} ${at}h1v1h-1z`);
 }
 
@@ -51,11 +70,27 @@ function runs(columns) {
 /** The samples of the moment: what the cells and the slots look like then. */
 export function createLegend() {
   /** @param {keyof typeof W.maskLegend} name */
-  const key = (name) => el("span", { class: "mask-key" }, el("i", { class: `mask-sample ${name}` }), W.maskLegend[name]);
+  const key = (name) =>
+    el("span", { class: "mask-key" }, el("i", { class: `mask-sample ${name}` }), W.maskLegend[name]);
   const verdicts = key("verdicts");
-  const slots = { reserved: key("reserved"), written: key("written"), kept: key("kept"), freed: key("freed"), free: key("free") };
+  const slots = {
+    reserved: key("reserved"),
+    written: key("written"),
+    kept: key("kept"),
+    freed: key("freed"),
+    free: key("free"),
+  };
   const rider = key("rider");
-  const root = el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), verdicts, ...Object.values(slots), rider);
+  const root = el(
+    "p",
+    { class: "mask-legend hint" },
+    key("prefix"),
+    key("sees"),
+    key("self"),
+    verdicts,
+    ...Object.values(slots),
+    rider,
+  );
   return {
     root,
     /** @param {Phase} phase @param {boolean} rides whether the pass has extra tokens */

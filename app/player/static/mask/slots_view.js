@@ -42,7 +42,8 @@ export function createSlots() {
     for (let row = 0; row < count; row += 1) {
       const { kind, node } = pass.rows[row];
       const slot = block(prefix + row * size, size, "");
-      if (kind === "node") for (const [name, value] of Object.entries({ node, round, lane })) slot.dataset[name] = String(value);
+      if (kind === "node")
+        for (const [name, value] of Object.entries({ node, round, lane })) slot.dataset[name] = String(value);
       slots.push(slot);
     }
     above.replaceChildren(...slots);
@@ -77,7 +78,8 @@ export function createSlots() {
       const next = { pass, phase, size, prefix, ...owner };
       /** @param {...(keyof Drawn)} names */
       const same = (...names) => names.every((name) => drawn[name] === next[name]);
-      const stepped = same("pass", "size", "round", "lane") && drawn.phase !== "committed" && phase === "committed";
+      const stepped =
+        same("pass", "size", "round", "lane") && drawn.phase !== "committed" && phase === "committed";
       const count = Math.min(pass.rows.length, MOST_ROWS);
       if (!same("pass", "size", "prefix", "round", "lane")) {
         root.style.inlineSize = `${prefix + (count + 1) * size}px`;
@@ -86,11 +88,24 @@ export function createSlots() {
       if (!same("pass", "size", "prefix", "round", "lane", "phase")) {
         const kept = new Set(pass.kept);
         /** @param {number} row */
-        const state = (row) => /** @type {"reserved"|"written"|"kept"|"freed"} */ (phase === "proposed" ? "reserved" : phase !== "committed" ? "written" : kept.has(row) ? "kept" : "freed");
+        const state = (row) =>
+          /** @type {"reserved"|"written"|"kept"|"freed"} */ (
+            phase === "proposed"
+              ? "reserved"
+              : phase !== "committed"
+                ? "written"
+                : kept.has(row)
+                  ? "kept"
+                  : "freed"
+          );
         for (let row = 0; row < count; row += 1) {
           const slot = /** @type {HTMLElement} */ (above.children[row + 1]);
           setClass(slot, `slot ${state(row)}`);
-          slot.title = W.slotOf(pass.before === null ? null : pass.before + row, quote(pass.rows[row].text), state(row));
+          slot.title = W.slotOf(
+            pass.before === null ? null : pass.before + row,
+            quote(pass.rows[row].text),
+            state(row),
+          );
         }
         const moved = phase === "committed" ? gathered(pass, count, next) : clear(below, arrows);
         if (stepped) glide(moved);
@@ -129,7 +144,10 @@ function clear(...parts) {
 function glide(moved) {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
   for (const { place, from } of moved) {
-    place.animate([{ transform: `translate(${from}px, ${-3 * LANE}px)` }, { transform: "none" }], { duration: 450, easing: "cubic-bezier(0.3, 0, 0.2, 1)" });
+    place.animate([{ transform: `translate(${from}px, ${-3 * LANE}px)` }, { transform: "none" }], {
+      duration: 450,
+      easing: "cubic-bezier(0.3, 0, 0.2, 1)",
+    });
   }
 }
 
@@ -142,5 +160,14 @@ function sentence(pass, phase, source) {
   if (phase !== "committed") return W.kvWritten(before, width);
   if (!pass.agrees || after === null) return W.kvOdd(before, after, pass.kept.length, pass.committed);
   const moved = pass.kept.some((row, at) => row !== at);
-  return W.kvKept(before, after, width, pass.kept.map((row) => before + row), moved, quote(pass.pending), source, pass.ends);
+  return W.kvKept(
+    before,
+    after,
+    width,
+    pass.kept.map((row) => before + row),
+    moved,
+    quote(pass.pending),
+    source,
+    pass.ends,
+  );
 }

@@ -33,7 +33,11 @@ export function forkOf(view, plain) {
  */
 export function sameText(lanes) {
   const [first, ...others] = lanes;
-  return others.length > 0 && lanes.every((lane) => lane.trace && lane.prompt === first.prompt) && others.every((lane) => textOf(lane) === textOf(first));
+  return (
+    others.length > 0 &&
+    lanes.every((lane) => lane.trace && lane.prompt === first.prompt) &&
+    others.every((lane) => textOf(lane) === textOf(first))
+  );
 }
 
 /** @param {Lane} lane @param {Lane} plain */

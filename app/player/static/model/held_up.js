@@ -30,8 +30,13 @@ export function usualInstead(trace, index) {
   if (!known.has(trace)) known.set(trace, middle(rounds.map((row) => number(row?.verify_s) ?? 0)));
   if (took < TIMES * (known.get(trace) ?? 0)) return null; // so that only few are looked at closely
   // what the target read, as `Round.width` counts it but for the root
-  const widthOf = (/** @type {number} */ at) => list(rounds[at]?.nodes?.token).length - list(rounds[at]?.nodes?.verdict).filter((verdict) => UNREAD.has(verdict)).length + (number(rounds[at]?.riders) ?? 0);
-  const others = rounds.flatMap((row, at) => (at !== index && widthOf(at) >= widthOf(index) ? [number(row?.verify_s) ?? 0] : []));
+  const widthOf = (/** @type {number} */ at) =>
+    list(rounds[at]?.nodes?.token).length -
+    list(rounds[at]?.nodes?.verdict).filter((verdict) => UNREAD.has(verdict)).length +
+    (number(rounds[at]?.riders) ?? 0);
+  const others = rounds.flatMap((row, at) =>
+    at !== index && widthOf(at) >= widthOf(index) ? [number(row?.verify_s) ?? 0] : [],
+  );
   const usual = middle(others);
   return others.length >= FEWEST && usual > 0 && took >= TIMES * usual ? usual : null;
 }

@@ -27,7 +27,15 @@ import { createRepeats } from "./repeats.js";
  *   `onlyBest`: whatever the temperature, only the most likely token can be drawn; `draws`: guesses are drawn at random, from a q that may at times be 1 on one token; `root`: of a run that goes on, the text of its prompt's last token; `untimed`: no time is recorded, so its rounds take one unit each, which is shown nowhere
  */
 
-const DRAWING = new Set(["draft-model", "early-exit", "shared-tokens", "parallel-draft", "branching", "oracle", "blind"]); // above temperature 0
+const DRAWING = new Set([
+  "draft-model",
+  "early-exit",
+  "shared-tokens",
+  "parallel-draft",
+  "branching",
+  "oracle",
+  "blind",
+]); // above temperature 0
 const FIXED = new Set(["likeliest", "most-likely", "repeat-last"]); // but not with these options
 
 /** @type {Verdict[]} */
@@ -91,7 +99,13 @@ function makeRound(index, times, total, texts, names, sources, parents, nodeText
   const proposals = nodeTexts.map((text, node) => {
     const given = number(parents[node]) ?? node - 1;
     const parent = given >= -1 && given < node ? given : -1;
-    return { node, text: String(text), verdict: known(verdicts[node], VERDICTS, "unreached"), depth: 1, parent };
+    return {
+      node,
+      text: String(text),
+      verdict: known(verdicts[node], VERDICTS, "unreached"),
+      depth: 1,
+      parent,
+    };
   });
   for (const item of proposals) {
     if (item.parent < 0) continue;
@@ -101,7 +115,12 @@ function makeRound(index, times, total, texts, names, sources, parents, nodeText
   const path = proposals.filter((item) => item.verdict === "accepted");
   const tokens = texts.map((text, at) => {
     const source = known(sources[at], SOURCES, "plain");
-    return { text: String(text ?? ""), name: String(text || names[at] || ""), source, node: source === "accepted" && path[at] ? path[at].node : -1 };
+    return {
+      text: String(text ?? ""),
+      name: String(text || names[at] || ""),
+      source,
+      node: source === "accepted" && path[at] ? path[at].node : -1,
+    };
   });
   /** @type {Map<number, Hang>} */
   const hangs = new Map();
@@ -114,7 +133,16 @@ function makeRound(index, times, total, texts, names, sources, parents, nodeText
     hangs.set(at, hang);
     hang.nodes.push(item);
   }
-  return { index, end: times.end, total, times, tokens, proposals, hangs: [...hangs.values()], candidates: number(candidates) };
+  return {
+    index,
+    end: times.end,
+    total,
+    times,
+    tokens,
+    proposals,
+    hangs: [...hangs.values()],
+    candidates: number(candidates),
+  };
 }
 
 /**
@@ -129,7 +157,13 @@ function timesOf(row, before, plain) {
   const start = Math.max(before, part("start_s"));
   const drafted = start + (plain ? 0 : part("draft_s"));
   const verified = drafted + (plain ? part("draft_s") : 0) + part("verify_s");
-  return { start, drafted, verified, end: verified + part("judge_s") + part("commit_s"), ahead: part("ahead_s") };
+  return {
+    start,
+    drafted,
+    verified,
+    end: verified + part("judge_s") + part("commit_s"),
+    ahead: part("ahead_s"),
+  };
 }
 
 /**
@@ -148,14 +182,27 @@ export function laneOf(trace, label) {
   const rounds = list(trace?.rounds).map((row, index) => {
     const nodes = row?.nodes ?? {};
     const ids = list(row?.committed?.token);
-    const texts = ids.map((id, at) => (typeof pieces[total + at] === "string" ? pieces[total + at] : tokenText(trace, id)));
+    const texts = ids.map((id, at) =>
+      typeof pieces[total + at] === "string" ? pieces[total + at] : tokenText(trace, id),
+    );
     total += ids.length;
     ids.forEach((id, at) => repeats.add(id, texts[at]));
     const times = timesOf(row, clock, settings.proposer === "none");
     clock = times.end;
     const nodeTexts = list(nodes.token).map((id) => tokenText(trace, id));
     const names = ids.map((id) => tokenText(trace, id));
-    return makeRound(index, times, total, texts, names, list(row?.committed?.source), list(nodes.parent), nodeTexts, list(nodes.verdict), row?.note?.candidates);
+    return makeRound(
+      index,
+      times,
+      total,
+      texts,
+      names,
+      list(row?.committed?.source),
+      list(nodes.parent),
+      nodeTexts,
+      list(nodes.verdict),
+      row?.note?.candidates,
+    );
   });
   const untimed = rounds.length > 0 && clock === 0;
   if (untimed) {
@@ -164,13 +211,18 @@ export function laneOf(trace, label) {
       round.end = at + 1;
     });
   }
-  list(trace?.output?.ids).slice(total).forEach((id, at) => repeats.add(id, String(pieces[total + at] ?? "")));
+  list(trace?.output?.ids)
+    .slice(total)
+    .forEach((id, at) => repeats.add(id, String(pieces[total + at] ?? "")));
   const proposer = String(settings.proposer ?? "none");
   return {
     label: label || proposer,
-    prompt: trace?.header?.chat === true ? `${prompt}
+    prompt:
+      trace?.header?.chat === true
+        ? `${prompt}
 
-` : prompt, // an answer starts a new paragraph
+`
+        : prompt, // an answer starts a new paragraph
     rounds,
     rest: pieces.slice(total).join(""), // a run recorded without rounds has only its text
     total: Math.max(total, pieces.length),
@@ -183,7 +235,10 @@ export function laneOf(trace, label) {
     repeats,
     untimed,
     onlyBest: number(settings.top_k) === 1 || number(settings.min_p) === 1,
-    draws: (number(settings.temperature) ?? 0) > 0 && DRAWING.has(proposer) && !FIXED.has(String(settings.options?.draw ?? settings.options?.guess)),
+    draws:
+      (number(settings.temperature) ?? 0) > 0 &&
+      DRAWING.has(proposer) &&
+      !FIXED.has(String(settings.options?.draw ?? settings.options?.guess)),
   };
 }
 
@@ -195,7 +250,20 @@ export function laneOf(trace, label) {
  * @returns {Lane}
  */
 export function emptyLane(label, prompt, proposer) {
-  return { label, prompt, rounds: [], rest: "", total: 0, temperature: 0, judging: "each", end: null, proposer, rule: "", trace: null, repeats: createRepeats(prompt) };
+  return {
+    label,
+    prompt,
+    rounds: [],
+    rest: "",
+    total: 0,
+    temperature: 0,
+    judging: "each",
+    end: null,
+    proposer,
+    rule: "",
+    trace: null,
+    repeats: createRepeats(prompt),
+  };
 }
 
 /**
@@ -220,7 +288,18 @@ export function addStep(lane, step) {
   const times = timesOf(step, lane.rounds.at(-1)?.end ?? 0, lane.proposer === "none");
   times.end = Math.max(times.end, number(step.clock_s) ?? 0);
   lane.rounds.push(
-    makeRound(lane.rounds.length, times, lane.total, texts, list(step.names), list(step.sources), list(step.parent), list(step.node_texts), list(step.verdict), step.candidates),
+    makeRound(
+      lane.rounds.length,
+      times,
+      lane.total,
+      texts,
+      list(step.names),
+      list(step.sources),
+      list(step.parent),
+      list(step.node_texts),
+      list(step.verdict),
+      step.candidates,
+    ),
   );
 }
 
@@ -233,7 +312,9 @@ export function addStep(lane, step) {
 export function roomIn(lane, round) {
   const most = number(lane.trace?.header?.settings?.max_new_tokens) ?? Infinity;
   const room = most - (round.total - round.tokens.length) - 1;
-  return room > 0 && deepest(round) === room && lane.rounds.some((other) => deepest(other) > room) ? room : null;
+  return room > 0 && deepest(round) === room && lane.rounds.some((other) => deepest(other) > room)
+    ? room
+    : null;
 }
 
 /** @param {Round} round */

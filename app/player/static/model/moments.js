@@ -53,7 +53,13 @@ function listed(lane, round) {
   judged.sort((one, other) => one.depth - other.depth || one.node - other.node);
   if (lane.judging === "longest") {
     const deciding = judged.findLast((item) => item.verdict === "accepted") ?? judged[0];
-    if (deciding) made.push({ phase: "judged", node: deciding.node, nodes: judged.map((item) => item.node), clock: verified });
+    if (deciding)
+      made.push({
+        phase: "judged",
+        node: deciding.node,
+        nodes: judged.map((item) => item.node),
+        clock: verified,
+      });
   } else {
     for (const { node } of judged) made.push({ phase: "judged", node, nodes: [node], clock: verified });
   }
@@ -111,7 +117,11 @@ function lost(item, round, moment) {
   const fell = (other, verdict) => moment.judged.has(other.node) && other.verdict === verdict;
   for (let one = item; one; one = round.proposals[one.parent]) {
     if (fell(one, "rejected")) return true;
-    if (!fell(one, "accepted") && round.proposals.some((other) => other.parent === one.parent && fell(other, "accepted"))) return true;
+    if (
+      !fell(one, "accepted") &&
+      round.proposals.some((other) => other.parent === one.parent && fell(other, "accepted"))
+    )
+      return true;
   }
   return false;
 }
@@ -122,11 +132,23 @@ function unfinished(round, moment, clock) {
   /** @param {Proposal} item @returns {Seen} */
   const verdictOf = (item) => {
     if (item.verdict === "discarded") return "absent";
-    return item.verdict === "pruned" || (item.verdict === "unreached" && lost(item, round, moment)) ? item.verdict : "waiting";
+    return item.verdict === "pruned" || (item.verdict === "unreached" && lost(item, round, moment))
+      ? item.verdict
+      : "waiting";
   };
-  const proposals = round.proposals.map((item) => (moment.judged.has(item.node) ? item : { ...item, verdict: verdictOf(item) }));
+  const proposals = round.proposals.map((item) =>
+    moment.judged.has(item.node) ? item : { ...item, verdict: verdictOf(item) },
+  );
   const times = { ...round.times, verified: Math.min(round.times.verified, clock), end: clock };
-  return { ...round, proposals, times, end: clock, tokens: [], hangs: [], total: round.total - round.tokens.length };
+  return {
+    ...round,
+    proposals,
+    times,
+    end: clock,
+    tokens: [],
+    hangs: [],
+    total: round.total - round.tokens.length,
+  };
 }
 
 /**

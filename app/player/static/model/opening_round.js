@@ -19,8 +19,15 @@ const READABLE = /[\p{L}\p{N}]/u;
 export function openingRound(lane, least = 1) {
   const rounds = lane?.rounds ?? [];
   const trees = rounds.some((round) => branches(round.proposals));
-  const rejecting = trees ? null : best(rounds, 3 * least, (round) => (has(round, "rejected") && accepted(round) > 0 ? accepted(round) : 0));
-  const found = rejecting ?? best(rounds, 3 * least, (round) => (accepted(round) > 0 ? round.tokens.length : 0)) ?? best(rounds, 3 * least, (round) => (has(round, "rejected") ? 1 : 0));
+  const rejecting = trees
+    ? null
+    : best(rounds, 3 * least, (round) =>
+        has(round, "rejected") && accepted(round) > 0 ? accepted(round) : 0,
+      );
+  const found =
+    rejecting ??
+    best(rounds, 3 * least, (round) => (accepted(round) > 0 ? round.tokens.length : 0)) ??
+    best(rounds, 3 * least, (round) => (has(round, "rejected") ? 1 : 0));
   return found === null ? null : found + 1;
 }
 
@@ -33,7 +40,8 @@ export function openingRound(lane, least = 1) {
 function best(rounds, early, score) {
   let [found, most] = [-1, 0];
   rounds.forEach((round, at) => {
-    const readable = round.tokens.filter((token) => READABLE.test(token.name)).length / (round.tokens.length + 1);
+    const readable =
+      round.tokens.filter((token) => READABLE.test(token.name)).length / (round.tokens.length + 1);
     const told = (has(round, "rejected") ? 0.3 : 0) + readable * 0.3 - (round.total < early ? 0.35 : 0); // all together less than one acceptance
     const value = score(round) && (score(round) + told) / (has(round, "cut") ? 1000 : 1);
     if (value >= most && value > 0) [found, most] = [at, value];

@@ -64,7 +64,8 @@ export function createRepeats(prompt) {
     count: (length) => counts[Math.min(length, counts.length - 1)],
     first(one, other) {
       let first = Math.min(one, other);
-      for (let length = first + 1; length <= Math.max(one, other); length += 1) first = Math.min(first, found[length] ?? Infinity);
+      for (let length = first + 1; length <= Math.max(one, other); length += 1)
+        first = Math.min(first, found[length] ?? Infinity);
       return first;
     },
   };

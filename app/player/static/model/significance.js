@@ -23,7 +23,9 @@ export function isSignificant(speedup, one, other) {
 function scatter(rounds) {
   const times = rounds.map(({ times: { start, end } }) => end - start);
   const size = Math.floor(Math.sqrt(times.length));
-  const blocks = Array.from({ length: size && Math.floor(times.length / size) }, (_, at) => mean(times.slice(at * size, (at + 1) * size)));
+  const blocks = Array.from({ length: size && Math.floor(times.length / size) }, (_, at) =>
+    mean(times.slice(at * size, (at + 1) * size)),
+  );
   const middle = mean(times);
   const [single, lasting] = [error(times), error(blocks)];
   return middle > 0 ? (lasting > LASTING * single ? lasting : single) / middle : 0;

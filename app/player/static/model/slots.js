@@ -69,13 +69,26 @@ function read(lane, round, index) {
   const window = windowOf(lane.trace, record, riding, rows.length);
   rows.push(...window);
   const path = round.proposals.filter((item) => item.verdict === "accepted" && rowOf.has(item.node));
-  const kept = [0, ...path.slice(0, Math.max(0, round.tokens.length - 1)).map((item) => nonNull(rowOf.get(item.node)))];
+  const kept = [
+    0,
+    ...path.slice(0, Math.max(0, round.tokens.length - 1)).map((item) => nonNull(rowOf.get(item.node))),
+  ];
   const [before, after] = [number(record?.cache_before), number(record?.cache_after)];
   const start = list(lane.trace?.header?.decoder_start).length || list(lane.trace?.header?.prompt_ids).length;
   const committed = lane.trace && start ? start + round.total : null;
-  const agrees = before === null || (after === before + kept.length && (committed === null || after === committed - 1));
+  const agrees =
+    before === null || (after === before + kept.length && (committed === null || after === committed - 1));
   return {
-    rows, rowOf, before, after, branches: rows.some((row, at) => row.above !== at - 1), kept, loose: window.length ? 0 : riding, pending: round.tokens.at(-1)?.name ?? "", committed, agrees,
+    rows,
+    rowOf,
+    before,
+    after,
+    branches: rows.some((row, at) => row.above !== at - 1),
+    kept,
+    loose: window.length ? 0 : riding,
+    pending: round.tokens.at(-1)?.name ?? "",
+    committed,
+    agrees,
     byDistance: list(lane.trace?.header?.decoder_start).length > 0,
     ends: lane.end !== null && lane.end !== "cancelled" && index === lane.rounds.length - 1,
   };
@@ -105,14 +118,21 @@ export function rootText(lane, index) {
 function windowOf(trace, record, riding, first) {
   const levels = list(record?.note?.window).map((level) => list(level));
   const width = levels[0]?.length ?? 0;
-  if (!riding || levels.some((level) => level.length !== width) || levels.length * width - 1 !== riding) return [];
+  if (!riding || levels.some((level) => level.length !== width) || levels.length * width - 1 !== riding)
+    return [];
   const ids = levels.flat().slice(1);
   /** @type {PassRow[]} */
   const rows = [];
   ids.forEach((id, at) => {
     const up = at < width - 1 ? at - 1 : at - width;
     const depth = up < 0 ? 1 : rows[up].depth + 1;
-    rows.push({ kind: "rider", node: ROOT, above: up < 0 ? 0 : first + up, depth, text: tokenText(trace, id) });
+    rows.push({
+      kind: "rider",
+      node: ROOT,
+      above: up < 0 ? 0 : first + up,
+      depth,
+      text: tokenText(trace, id),
+    });
   });
   return rows;
 }

@@ -118,7 +118,12 @@ export function placed(lanes, cursor) {
   const steps = round ? momentsOf(lanes[lead], round).length : 0;
   const { event } = cursor;
   const inside = round !== undefined && typeof event === "number" && event < steps - 1;
-  return { stop, event: inside ? within(event, 0, steps - 2) : null, selection: cursor.selection ?? null, lead };
+  return {
+    stop,
+    event: inside ? within(event, 0, steps - 2) : null,
+    selection: cursor.selection ?? null,
+    lead,
+  };
 }
 
 /**
@@ -148,13 +153,35 @@ export function visible(lanes, cursor, least = 1) {
   const chosen = selection !== null && allowed(here, selection);
   const current = chosen && selection.lane === lead ? nonNull(roundOf(here, selection)) : seen; // a selection determines its round
   const moment = current && momentAt(leading, leading.rounds[current.index], current === seen ? event : null);
-  const begun = seen && event !== null ? { round: seen, moment: momentAt(leading, leading.rounds[seen.index], event) } : null;
+  const begun =
+    seen && event !== null
+      ? { round: seen, moment: momentAt(leading, leading.rounds[seen.index], event) }
+      : null;
   const node = current && moment && mostInformative(current, moment);
-  const focus = chosen ? selection : current && node !== null ? { lane: lead, round: current.index, node } : null;
+  const focus = chosen
+    ? selection
+    : current && node !== null
+      ? { lane: lead, round: current.index, node }
+      : null;
   const compared = comparedOf(views, baseline, lead);
   const speedup = views[compared]?.speedup ?? null;
   const there = current && moment ? { current, moment } : { current: null, moment: null };
-  return { lanes: views, lead, baseline, stop, last, event, clock, atEnd: atEnd && event === null, begun, ...there, focus, chosen, speedup, compared };
+  return {
+    lanes: views,
+    lead,
+    baseline,
+    stop,
+    last,
+    event,
+    clock,
+    atEnd: atEnd && event === null,
+    begun,
+    ...there,
+    focus,
+    chosen,
+    speedup,
+    compared,
+  };
 }
 
 /**
@@ -197,11 +224,25 @@ export function ongoing(lanes, lead, least = 1) {
   const leading = leader(lanes, lead);
   const compared = comparedOf(views, baseline, leading);
   const current = lanes[leading]?.rounds.at(-1);
-  const there = current ? { current, moment: momentAt(lanes[leading], current, null) } : { current: null, moment: null };
+  const there = current
+    ? { current, moment: momentAt(lanes[leading], current, null) }
+    : { current: null, moment: null };
   const stop = lanes[leading]?.rounds.length ?? 0;
   return {
-    lanes: views, lead: leading, baseline, compared, speedup: views[compared]?.speedup ?? null, ...there,
-    stop, last: stop, event: null, clock: 0, atEnd: false, begun: null, focus: null, chosen: false,
+    lanes: views,
+    lead: leading,
+    baseline,
+    compared,
+    speedup: views[compared]?.speedup ?? null,
+    ...there,
+    stop,
+    last: stop,
+    event: null,
+    clock: 0,
+    atEnd: false,
+    begun: null,
+    focus: null,
+    chosen: false,
   };
 }
 
@@ -242,14 +283,19 @@ function comparedOf(views, baseline, lead) {
  */
 export function roundOf(view, selection) {
   const done = view.lanes[selection.lane]?.rounds[selection.round];
-  return done ?? (selection.lane === view.lead && view.current?.index === selection.round ? view.current : undefined);
+  return (
+    done ??
+    (selection.lane === view.lead && view.current?.index === selection.round ? view.current : undefined)
+  );
 }
 
 /** @param {Pick<View, "lanes"|"lead"|"current">} view @param {Selection} selection */
 function allowed(view, selection) {
   const round = roundOf(view, selection);
   if (!round) return false;
-  return selection.node < 0 ? ownToken(round) !== null : (round.proposals[selection.node]?.verdict ?? "absent") !== "absent";
+  return selection.node < 0
+    ? ownToken(round) !== null
+    : (round.proposals[selection.node]?.verdict ?? "absent") !== "absent";
 }
 
 /** @param {Round} round */

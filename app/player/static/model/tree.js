@@ -86,8 +86,15 @@ export function roomyLayout(items) {
   const ends = guesses.length > MOST_ENDS ? [] : [ROOT, ...guesses.map(({ node }) => Number(node))];
   const all = [now, ...ends.map((parent) => layoutOf([...guesses, { node: OWN, parent }]))];
   const deep = Array(bare.columns + 1).fill(1);
-  for (const { places } of all) for (const { column, row } of places.values()) deep[column] = Math.max(deep[column], row + 1);
-  return { ...now, columns: bare.columns + 1, rows: Math.max(...all.map(({ rows }) => rows)), least: now.rows, deep: ends.length ? deep : null };
+  for (const { places } of all)
+    for (const { column, row } of places.values()) deep[column] = Math.max(deep[column], row + 1);
+  return {
+    ...now,
+    columns: bare.columns + 1,
+    rows: Math.max(...all.map(({ rows }) => rows)),
+    least: now.rows,
+    deep: ends.length ? deep : null,
+  };
 }
 
 /**
@@ -116,7 +123,12 @@ export function folded(items, across) {
   const below = replaced < own ? replaced : Infinity;
   items.forEach(({ node }, at) => {
     const row = line(at) + (line(at) > line(below) ? 1 : 0);
-    places.set(node, at === own && below < Infinity ? { column: 1 + (below % across), row: line(below) + 1 } : { column: 1 + (at % across), row });
+    places.set(
+      node,
+      at === own && below < Infinity
+        ? { column: 1 + (below % across), row: line(below) + 1 }
+        : { column: 1 + (at % across), row },
+    );
   });
   return { places, columns: across + 1, rows: line(guesses - 1) + 2, lines: guesses > across };
 }
@@ -133,9 +145,22 @@ export function inLines({ places, columns, deep }, across, apart) {
   /** @param {number} column */
   const line = (column) => (column ? Math.floor((column - 1) / across) : 0);
   const [starts, last] = [[0], line(columns - 1)];
-  for (let at = 0; at <= last; at += 1) starts.push(starts[at] + Math.max(...deep.filter((_, column) => line(column) === at)) + (at < last ? apart : 0));
-  const moved = [...places].map(/** @returns {[Key, Place]} */ ([node, { column, row }]) => [node, { column: column ? 1 + ((column - 1) % across) : 0, row: starts[line(column)] + row }]);
-  return { places: new Map(moved), columns: across + 1, rows: starts[starts.length - 1], lines: [...places.values()].some(({ column }) => line(column) > 0) };
+  for (let at = 0; at <= last; at += 1)
+    starts.push(
+      starts[at] + Math.max(...deep.filter((_, column) => line(column) === at)) + (at < last ? apart : 0),
+    );
+  const moved = [...places].map(
+    /** @returns {[Key, Place]} */ ([node, { column, row }]) => [
+      node,
+      { column: column ? 1 + ((column - 1) % across) : 0, row: starts[line(column)] + row },
+    ],
+  );
+  return {
+    places: new Map(moved),
+    columns: across + 1,
+    rows: starts[starts.length - 1],
+    lines: [...places.values()].some(({ column }) => line(column) > 0),
+  };
 }
 
 /**
@@ -180,7 +205,9 @@ export function beside(layout, items, node, key) {
   }
   if (key === "ArrowRight") return items.find((item) => item.parent === node)?.node ?? null;
   const column = items.filter((item) => nonNull(layout.places.get(item.node)).column === here.column);
-  column.sort((one, other) => nonNull(layout.places.get(one.node)).row - nonNull(layout.places.get(other.node)).row);
+  column.sort(
+    (one, other) => nonNull(layout.places.get(one.node)).row - nonNull(layout.places.get(other.node)).row,
+  );
   const at = column.findIndex((item) => item.node === node) + (key === "ArrowDown" ? 1 : -1);
   return column[at]?.node ?? null;
 }

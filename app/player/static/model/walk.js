@@ -88,7 +88,12 @@ export function ledBy(lanes, view, lane) {
  */
 export function roundOfClock(lanes, lane, clock) {
   const rounds = lanes[lane]?.rounds ?? [];
-  return placed(lanes, { stop: Math.min(endedBy(rounds, clock) + 1, rounds.length), event: null, selection: null, lead: lane });
+  return placed(lanes, {
+    stop: Math.min(endedBy(rounds, clock) + 1, rounds.length),
+    event: null,
+    selection: null,
+    lead: lane,
+  });
 }
 
 /**
@@ -101,11 +106,17 @@ export function roundOfClock(lanes, lane, clock) {
 export function atClock(lanes, lead, clock) {
   const rounds = lanes[lead]?.rounds ?? [];
   const done = endedBy(rounds, clock);
-  if (done >= rounds.length) return placed(lanes, { stop: lastStop(lanes, lead), event: null, selection: null, lead });
+  if (done >= rounds.length)
+    return placed(lanes, { stop: lastStop(lanes, lead), event: null, selection: null, lead });
   if (clock <= 0) return placed(lanes, { stop: 0, event: null, selection: null, lead });
   const list = momentsOf(lanes[lead], rounds[done]);
   const reached = list.findLastIndex((item) => item.clock <= clock);
-  return placed(lanes, reached < 0 ? { stop: done, event: null, selection: null, lead } : { stop: done + 1, event: reached, selection: null, lead });
+  return placed(
+    lanes,
+    reached < 0
+      ? { stop: done, event: null, selection: null, lead }
+      : { stop: done + 1, event: reached, selection: null, lead },
+  );
 }
 
 /**
@@ -122,7 +133,8 @@ export function paced(lanes, cursor, speed) {
   if (!lane || (from.stop === lastStop(lanes, from.lead) && from.event === null)) return null;
   const next = speed > 1 ? byRound(lanes, from, 1) : byEvent(lanes, from, 1);
   const mean = meanRound(lane);
-  const share = mean > 0 && next.stop <= lane.rounds.length ? (clockAt(lane, next) - clockAt(lane, from)) / mean : 1;
+  const share =
+    mean > 0 && next.stop <= lane.rounds.length ? (clockAt(lane, next) - clockAt(lane, from)) / mean : 1;
   const ms = Math.max(speed > 1 ? SHORTEST * ROUND_MS : EVENT_MS, Math.min(share, LONGEST) * ROUND_MS);
   return { cursor: next, ms: ms / speed };
 }
@@ -132,7 +144,10 @@ export function paced(lanes, cursor, speed) {
  * @param {number} rounds
  */
 export function speedFor(rounds) {
-  return SPEEDS.find((value) => value >= 1 && (ROUND_MS * rounds) / value <= PERFORMANCE_MS) ?? SPEEDS[SPEEDS.length - 1];
+  return (
+    SPEEDS.find((value) => value >= 1 && (ROUND_MS * rounds) / value <= PERFORMANCE_MS) ??
+    SPEEDS[SPEEDS.length - 1]
+  );
 }
 
 /**

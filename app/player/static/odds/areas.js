@@ -32,22 +32,37 @@ const NONE = 1e-9;
  */
 export function areasOf(rows, total, fixed = null) {
   /** @type {Row<Of>[]} */
-  const drawn = rows.map((row) => ({ ...row, over: 0, under: 0, ...(fixed ? taken(row, fixed) : compared(row)) }));
+  const drawn = rows.map((row) => ({
+    ...row,
+    over: 0,
+    under: 0,
+    ...(fixed ? taken(row, fixed) : compared(row)),
+  }));
   if (total !== null) settle(drawn, total, fixed);
   const top = Math.max(NONE, ...rows.map((row) => Math.max(row.p ?? 0, row.q ?? 0)));
   // What a token has of a side that does not name it is part of all others on that side, and is drawn once.
   /** @param {"p"|"q"} side */
-  const shownElsewhere = (side) => drawn.reduce((sum, row) => (row[side] === null ? sum + row.shared : sum), 0);
+  const shownElsewhere = (side) =>
+    drawn.reduce((sum, row) => (row[side] === null ? sum + row.shared : sum), 0);
   /** @param {Row} row @param {"p"|"q"} side */
-  const left = (row, side) => (row[side] === null ? 0 : Math.max(0, row[side] - row.shared - (row.id === null && !fixed ? shownElsewhere(side) : 0)));
+  const left = (row, side) =>
+    row[side] === null
+      ? 0
+      : Math.max(0, row[side] - row.shared - (row.id === null && !fixed ? shownElsewhere(side) : 0));
   for (const row of drawn) {
     row.over = fixed ? 0 : left(row, "q");
     row.under = left(row, "p");
   }
-  const loose = drawn.some((row) => row.most > NONE || (row.id === null && !fixed && Math.min(row.p ?? 0, row.q ?? 0) > NONE));
+  const loose = drawn.some(
+    (row) => row.most > NONE || (row.id === null && !fixed && Math.min(row.p ?? 0, row.q ?? 0) > NONE),
+  );
   const shared = total ?? (loose ? null : drawn.reduce((sum, row) => sum + row.shared, 0));
   const apart = shared === null ? 0 : Math.max(0, 1 - shared);
-  return { rows: drawn, top, totals: shared === null ? null : { shared, over: fixed ? 0 : apart, under: apart } };
+  return {
+    rows: drawn,
+    top,
+    totals: shared === null ? null : { shared, over: fixed ? 0 : apart, under: apart },
+  };
 }
 
 /** @param {Given} row @param {Set<number|null>} fixed */
@@ -92,7 +107,11 @@ function settle(rows, total, fixed) {
 export function band(from, to, top) {
   const step = 1 / Math.max(1, to.length);
   /** @param {number[]} column @returns {[number, number][]} */
-  const edge = (column) => column.flatMap((value, at) => [[value / top, at * step], [value / top, (at + 1) * step]]);
+  const edge = (column) =>
+    column.flatMap((value, at) => [
+      [value / top, at * step],
+      [value / top, (at + 1) * step],
+    ]);
   return [...edge(to), ...edge(from).reverse()];
 }
 
@@ -111,9 +130,18 @@ export function polygons(areas, parts) {
   const to = (name) => rows.map((row) => row.shared + row[name]);
   /** @type {[string, number[], number[]][]} */
   const bands = parts
-    ? [["shared", zero, column("shared")], ["over", column("shared"), to("over")], ["under", column("shared"), to("under")]]
-    : [["p", zero, column("p")], ["q", zero, column("q")]];
-  return bands.filter(([, from, end]) => end.some((value, at) => value - from[at] > NONE)).map(([name, from, end]) => ({ name, points: band(from, end, top) }));
+    ? [
+        ["shared", zero, column("shared")],
+        ["over", column("shared"), to("over")],
+        ["under", column("shared"), to("under")],
+      ]
+    : [
+        ["p", zero, column("p")],
+        ["q", zero, column("q")],
+      ];
+  return bands
+    .filter(([, from, end]) => end.some((value, at) => value - from[at] > NONE))
+    .map(([name, from, end]) => ({ name, points: band(from, end, top) }));
 }
 
 /**
@@ -121,6 +149,9 @@ export function polygons(areas, parts) {
  * @param {number} top
  */
 export function ticks(top) {
-  const step = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5].find((size) => top / size < 4) ?? top;
-  return Array.from({ length: Math.floor(top / step + 0.005) + 1 }, (_, at) => Number((at * step).toFixed(3)));
+  const step =
+    [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5].find((size) => top / size < 4) ?? top;
+  return Array.from({ length: Math.floor(top / step + 0.005) + 1 }, (_, at) =>
+    Number((at * step).toFixed(3)),
+  );
 }

@@ -64,9 +64,14 @@ export function oddsOf(view) {
   const knowsP = may("p");
   const over = may("positions");
   // The recorded places reveal what was accepted: before the commit only those whose parent is known to be.
-  const reached = over || !proposal || proposal.parent < 0 || round.proposals[proposal.parent]?.verdict === "accepted";
+  const reached =
+    over || !proposal || proposal.parent < 0 || round.proposals[proposal.parent]?.verdict === "accepted";
   const positions = list(row.positions);
-  const place = !proposal ? positions[ownAt] : reached ? positions.find((item) => item?.at === proposal.parent) : null;
+  const place = !proposal
+    ? positions[ownAt]
+    : reached
+      ? positions.find((item) => item?.at === proposal.parent)
+      : null;
   const position = place ? gated(place, knowsP, over) : null;
 
   const nodes = row.nodes ?? {};
@@ -80,14 +85,17 @@ export function oddsOf(view) {
   const known = facts && Object.values(facts).some((value) => value !== null);
   const parent = proposal ? proposal.parent : place?.at;
   /** @param {Proposal} item */
-  const seen = (item) => !["pruned", "discarded"].includes(lane.rounds[selection.round].proposals[item.node]?.verdict);
+  const seen = (item) =>
+    !["pruned", "discarded"].includes(lane.rounds[selection.round].proposals[item.node]?.verdict);
   const siblings = round.proposals.filter((item) => item.parent === parent && seen(item)); // of what the target saw
   const dropped = proposal !== null && !seen(proposal); // the rule never compared it
   const elder = proposal ? siblings.filter((item) => item.node < node) : [];
   /** @param {(node: number) => boolean} test */
   const every = (test) => siblings.length > 0 && siblings.every((item) => test(item.node));
   const pointed = !lane.draws && every((at) => entry("q", at) === 1); // at temperature 0 also what a model drafted
-  const q = position?.q ?? (position && pointed ? certain(siblings.map((item) => list(nodes.token)[item.node])) : null);
+  const q =
+    position?.q ??
+    (position && pointed ? certain(siblings.map((item) => list(nodes.token)[item.node])) : null);
   const modelless = pointed && every((at) => entry("model_q", at) === null);
   const rule = String(settings.rule ?? "");
   const thresholds = siblings.map((item) => (may("coin", item.node) ? entry("threshold", item.node) : null));
@@ -96,21 +104,42 @@ export function oddsOf(view) {
   const compares = greedy && !lane.lossy; // two tokens; no coin decides
   const met = may("coin", node) && judgedVerdict(proposal);
   const target = knowsP && proposal ? targetOf(trace, position, greedy, at("rank")) : null;
-  const criterion = limited && decisive(proposal, entry) ? criterionOf(limited, settings, at, over ? position : null) : null;
+  const criterion =
+    limited && decisive(proposal, entry) ? criterionOf(limited, settings, at, over ? position : null) : null;
 
   /**
    * What the columns know of a place's tokens: p of every guess, q of the first (its distribution is the recorded one).
    * @param {Measure} p
    * @param {Measure} q
    */
-  const exact = (p, q) => new Map(siblings.map((item) => [
-    list(nodes.token)[item.node], { node: item.node, p: knowsP ? entry(p, item.node) : null, q: item === siblings[0] ? entry(q, item.node) : null },
-  ]));
+  const exact = (p, q) =>
+    new Map(
+      siblings.map((item) => [
+        list(nodes.token)[item.node],
+        {
+          node: item.node,
+          p: knowsP ? entry(p, item.node) : null,
+          q: item === siblings[0] ? entry(q, item.node) : null,
+        },
+      ]),
+    );
   /** @param {Candidates|null|undefined} p @param {Candidates|null|undefined} q @param {[Measure, Measure]} names */
-  const bars = (p, q, names) => barsOf(trace, p, q, exact(...names), id, over ? place?.token : null, compares ? [] : list(position?.residual?.id).slice(0, LISTED));
+  const bars = (p, q, names) =>
+    barsOf(
+      trace,
+      p,
+      q,
+      exact(...names),
+      id,
+      over ? place?.token : null,
+      compares ? [] : list(position?.residual?.id).slice(0, LISTED),
+    );
 
   /** @type {[Measure, Measure]} the models' own, after penalties where the record has them */
-  const columns = [place?.penalised_p ? "penalised_p" : "model_p", place?.penalised_q ? "penalised_q" : "model_q"];
+  const columns = [
+    place?.penalised_p ? "penalised_p" : "model_p",
+    place?.penalised_q ? "penalised_q" : "model_q",
+  ];
   const shifted = lane.temperature === 0 && moved(position, at("rank"), at("model_p"));
 
   return {
@@ -126,14 +155,16 @@ export function oddsOf(view) {
     elsewhere: !current,
     greedy,
     moved: shifted,
-    without: shifted && position?.penalised_p ? tokenText(trace, nonNull(list(position.model_p?.id)[0])) : null,
+    without:
+      shifted && position?.penalised_p ? tokenText(trace, nonNull(list(position.model_p?.id)[0])) : null,
     penalised: (number(settings.repetition_penalty) ?? 1) !== 1,
     own: Boolean(trace.header?.own_probabilities),
     atZero: lane.temperature === 0,
     longest: lane.judging === "longest",
     criterion,
     siblings: siblings.length,
-    fixed: !position?.q && siblings.length ? new Set(siblings.map((item) => list(nodes.token)[item.node])) : null,
+    fixed:
+      !position?.q && siblings.length ? new Set(siblings.map((item) => list(nodes.token)[item.node])) : null,
     failed: siblings.filter((item) => item.verdict === "rejected").length,
     elder: elder.length && position?.q && !pointed ? elderOf(elder, at("q"), position.q, id) : null,
     target,
@@ -143,21 +174,46 @@ export function oddsOf(view) {
     matching: rule === "token-matching",
     lossy: Boolean(lane.lossy),
     rule,
-    judged: position && (position.p || q) && !(dropped && position.model_q) ? bars(position.p, q, ["p", "q"]) : null,
-    models: position && (position.model_p || position.model_q) ? bars(position.penalised_p ?? position.model_p, position.penalised_q ?? position.model_q, columns) : null,
-    before: { p: columns[0] === "model_p", q: columns[1] === "model_q", alike: !position?.model_q || (columns[0] === "model_p") === (columns[1] === "model_q") },
+    judged:
+      position && (position.p || q) && !(dropped && position.model_q)
+        ? bars(position.p, q, ["p", "q"])
+        : null,
+    models:
+      position && (position.model_p || position.model_q)
+        ? bars(position.penalised_p ?? position.model_p, position.penalised_q ?? position.model_q, columns)
+        : null,
+    before: {
+      p: columns[0] === "model_p",
+      q: columns[1] === "model_q",
+      alike: !position?.model_q || (columns[0] === "model_p") === (columns[1] === "model_q"),
+    },
     overlap: number(position?.overlap),
     residual: position?.residual && !compares ? residualOf(trace, position.residual, place?.token) : null,
-    distribution: over && place && number(place.draw) !== null ? headOf(trace, place.residual ?? place.p, place.token) : null,
+    distribution:
+      over && place && number(place.draw) !== null
+        ? headOf(trace, place.residual ?? place.p, place.token)
+        : null,
     draw: over ? number(place?.draw) : null,
     vocabulary: number(trace.header?.vocabulary) ?? 0,
-    unreached: proposal?.verdict === "unreached" ? unreachedOf(lane, round, proposal, entry("threshold", node)) : null,
+    unreached:
+      proposal?.verdict === "unreached" ? unreachedOf(lane, round, proposal, entry("threshold", node)) : null,
     choice: compares && !criterion && met ? (target?.text ?? null) : null,
     coin: !criterion && !compares && met ? coinOf(proposal, entry, elder.length > 0) : null,
-    coinless: !criterion && !compares && met && proposal && entry("coin", node) === null ? { threshold: entry("threshold", node) } : null,
-    coins: lane.judging === "longest" && !compares && proposal && (!current || view.moment?.judged.size) ? coinsOf(round, entry) : null,
+    coinless:
+      !criterion && !compares && met && proposal && entry("coin", node) === null
+        ? { threshold: entry("threshold", node) }
+        : null,
+    coins:
+      lane.judging === "longest" && !compares && proposal && (!current || view.moment?.judged.size)
+        ? coinsOf(round, entry)
+        : null,
     facts: known ? facts : null,
-    missing: position?.p || (position && !knowsP && (q || position.model_q)) ? null : positions.length || known ? "place" : "record",
+    missing:
+      position?.p || (position && !knowsP && (q || position.model_q))
+        ? null
+        : positions.length || known
+          ? "place"
+          : "record",
     knowsP,
     sureQ: pointed,
     pointed: pointed && lane.temperature > 0,
@@ -245,7 +301,13 @@ function coinOf(proposal, entry, later) {
  */
 function coinsOf(round, entry) {
   return round.proposals
-    .map(({ node, text, verdict }) => ({ node, text, verdict, u: entry("coin", node), threshold: entry("threshold", node) }))
+    .map(({ node, text, verdict }) => ({
+      node,
+      text,
+      verdict,
+      u: entry("coin", node),
+      threshold: entry("threshold", node),
+    }))
     .filter(/** @returns {coin is Coin} */ (coin) => coin.u !== null && coin.threshold !== null);
 }
 

@@ -32,17 +32,26 @@ export function sums(totals, words, fixed) {
     return part;
   };
   /** @param {"p"|"q"} name @param {Part} other */
-  const bar = (name, other) => el(
-    "div", { class: "sum" },
-    el("span", { class: "sum-name" }, O.sums[name]),
-    el("span", { class: "sum-bar" }, piece("shared", totals.shared), piece(other, 1 - totals.shared)),
-  );
+  const bar = (name, other) =>
+    el(
+      "div",
+      { class: "sum" },
+      el("span", { class: "sum-name" }, O.sums[name]),
+      el("span", { class: "sum-bar" }, piece("shared", totals.shared), piece(other, 1 - totals.shared)),
+    );
   /** @param {Part} name */
-  const item = (name) => words[name] && el(
-    "li", { "data-part": name, "data-value": totals[name] }, el("span", { class: `swatch area ${name}` }), el("span", {}, words[name]), el("b", {}, prob(totals[name])),
-  );
+  const item = (name) =>
+    words[name] &&
+    el(
+      "li",
+      { "data-part": name, "data-value": totals[name] },
+      el("span", { class: `swatch area ${name}` }),
+      el("span", {}, words[name]),
+      el("b", {}, prob(totals[name])),
+    );
   return el(
-    "div", { class: "sums" },
+    "div",
+    { class: "sums" },
     el("div", { "aria-hidden": "true" }, fixed ? null : bar("q", "over"), bar("p", "under")),
     el("ul", { class: "part-list" }, ...PARTS.map((name) => item(name) || null)),
   );
@@ -54,7 +63,9 @@ export function sums(totals, words, fixed) {
  * @param {boolean} areas whether they are drawn in the chart
  */
 export function keyed(sentence, areas) {
-  return sentence.split(/\{(\w+)\}/).map((part, at) => (at % 2 === 0 ? part : areas ? el("i", { class: `swatch area ${part}` }) : ""));
+  return sentence
+    .split(/\{(\w+)\}/)
+    .map((part, at) => (at % 2 === 0 ? part : areas ? el("i", { class: `swatch area ${part}` }) : ""));
 }
 
 /**
@@ -66,18 +77,40 @@ export function keyed(sentence, areas) {
  */
 export function chart(areas, bars, parts, odds) {
   const heads = el(
-    "div", { class: `bar-row bar-heads${bars.hasQ ? "" : " single"}`, role: "row", title: O.order },
+    "div",
+    { class: `bar-row bar-heads${bars.hasQ ? "" : " single"}`, role: "row", title: O.order },
     el("span", { role: "columnheader" }, el("span", { class: "unseen" }, O.token)),
-    el("span", { class: "key", role: "columnheader" },
+    el(
+      "span",
+      { class: "key", role: "columnheader" },
       bars.hasP ? el("span", {}, el("span", { class: "stroke p" }), O.target) : null,
-      bars.hasQ ? el("span", {}, el("span", { class: "stroke q" }), odds.sureQ && bars === odds.judged ? O.certain : O.draft) : null),
+      bars.hasQ
+        ? el(
+            "span",
+            {},
+            el("span", { class: "stroke q" }),
+            odds.sureQ && bars === odds.judged ? O.certain : O.draft,
+          )
+        : null,
+    ),
     bars.hasP || !bars.hasQ ? el("span", { class: "value", role: "columnheader" }, "p") : null,
     bars.hasQ ? el("span", { class: "value", role: "columnheader" }, "q") : null,
   );
   const columns = (bars.hasP ? 1 : 0) + (bars.hasQ ? 1 : 0);
   const alike = lookAlikes(areas.rows);
-  const body = el("div", { class: "bar-body", role: "rowgroup" }, plane(areas, parts, bars), ...areas.rows.map((row) => barRow(row, areas.top, bars, parts, odds, alike)));
-  const table = el("div", { class: `bars chart columns-${columns}`, role: "table", "aria-label": O.views }, el("div", { role: "rowgroup" }, heads), body, axis(areas.top));
+  const body = el(
+    "div",
+    { class: "bar-body", role: "rowgroup" },
+    plane(areas, parts, bars),
+    ...areas.rows.map((row) => barRow(row, areas.top, bars, parts, odds, alike)),
+  );
+  const table = el(
+    "div",
+    { class: `bars chart columns-${columns}`, role: "table", "aria-label": O.views },
+    el("div", { role: "rowgroup" }, heads),
+    body,
+    axis(areas.top),
+  );
   table.style.setProperty("--longest", longest(areas.rows));
   return table;
 }
@@ -118,11 +151,17 @@ function barRow(row, top, bars, parts, odds, alike) {
   return el(
     "div",
     {
-      class: `bar-row${row.chosen ? " chosen" : ""}`, role: "row", "data-token": row.id ?? "rest",
-      "data-node": at, "data-round": at === null ? null : odds.round, "data-lane": at === null ? null : odds.lane,
+      class: `bar-row${row.chosen ? " chosen" : ""}`,
+      role: "row",
+      "data-token": row.id ?? "rest",
+      "data-node": at,
+      "data-round": at === null ? null : odds.round,
+      "data-lane": at === null ? null : odds.lane,
     },
-    label(row.text, mark, alike.has(row.id) ? row.id : null), plot,
-    bars.hasP || !bars.hasQ ? value("p", row.p, row.pBound) : null, bars.hasQ ? value("q", row.q, row.qBound) : null,
+    label(row.text, mark, alike.has(row.id) ? row.id : null),
+    plot,
+    bars.hasP || !bars.hasQ ? value("p", row.p, row.pBound) : null,
+    bars.hasQ ? value("q", row.q, row.qBound) : null,
   );
 }
 
@@ -149,7 +188,12 @@ export function lookAlikes(rows) {
   const ids = new Map();
   for (const { id, text } of rows) {
     if (text === null) continue;
-    const seen = /^[ \w]*$/.test(text) ? text : flat(text).normalize("NFKC").replace(/\p{Dash}/gu, "-").replace(/\p{Quotation_Mark}/gu, "'");
+    const seen = /^[ \w]*$/.test(text)
+      ? text
+      : flat(text)
+          .normalize("NFKC")
+          .replace(/\p{Dash}/gu, "-")
+          .replace(/\p{Quotation_Mark}/gu, "'");
     ids.set(seen, [...(ids.get(seen) ?? []), id]);
   }
   return new Set([...ids.values()].filter((same) => same.length > 1).flat());
@@ -159,20 +203,45 @@ export function lookAlikes(rows) {
 export function label(text, marks, id = null) {
   const word = el("span", { class: "bar-token" }, text === null ? el("i", {}, O.everything) : shortOf(text));
   const number = id === null ? null : el("span", { class: "bar-id", title: O.looksAlike }, O.tokenId(id));
-  return el("span", { class: "bar-label", role: "rowheader", title: text === null ? O.everythingIs : quote(text) }, word, number, marks ? el("span", { class: "bar-mark" }, marks) : null);
+  return el(
+    "span",
+    { class: "bar-label", role: "rowheader", title: text === null ? O.everythingIs : quote(text) },
+    word,
+    number,
+    marks ? el("span", { class: "bar-mark" }, marks) : null,
+  );
 }
 
 /** @param {string} name @param {number|null} exact @param {number|null|undefined} bound */
 export function value(name, exact, bound) {
-  const [text, title] = exact !== null ? [prob(exact), String(Number(exact.toPrecision(6)))] : bound === null || bound === undefined ? ["—", null] : [below(bound), O.bounded];
-  return el("span", { class: `value${exact === null ? " bound" : ""}`, role: "cell", "data-name": name, "data-value": exact, title }, text);
+  const [text, title] =
+    exact !== null
+      ? [prob(exact), String(Number(exact.toPrecision(6)))]
+      : bound === null || bound === undefined
+        ? ["—", null]
+        : [below(bound), O.bounded];
+  return el(
+    "span",
+    {
+      class: `value${exact === null ? " bound" : ""}`,
+      role: "cell",
+      "data-name": name,
+      "data-value": exact,
+      title,
+    },
+    text,
+  );
 }
 
 /** @param {number} top */
 function axis(top) {
-  return el("div", { class: "scale", "aria-hidden": "true" }, ...ticks(top).map((value) => {
-    const tick = el("span", { class: "tick" }, String(value));
-    tick.style.insetInlineStart = `${(100 * value) / top}%`;
-    return tick;
-  }));
+  return el(
+    "div",
+    { class: "scale", "aria-hidden": "true" },
+    ...ticks(top).map((value) => {
+      const tick = el("span", { class: "tick" }, String(value));
+      tick.style.insetInlineStart = `${(100 * value) / top}%`;
+      return tick;
+    }),
+  );
 }

@@ -27,11 +27,14 @@ export function saidBy(words, odds) {
  */
 export function choice(odds, best) {
   /** @param {string} name @param {string} words @param {string} text */
-  const row = (name, words, text) => el("div", { class: name }, el("dt", {}, words), el("dd", {}, flat(text)));
+  const row = (name, words, text) =>
+    el("div", { class: name }, el("dt", {}, words), el("dd", {}, flat(text)));
   const verdict = nonNull(odds.verdict);
   return el(
-    "div", { class: "coin choice" },
-    el("h3", {}, O.choice), el("dl", {}, row("best", O.firstChoice, best), row(`own ${verdict}`, O.theGuess, odds.text)),
+    "div",
+    { class: "coin choice" },
+    el("h3", {}, O.choice),
+    el("dl", {}, row("best", O.firstChoice, best), row(`own ${verdict}`, O.theGuess, odds.text)),
     el("p", { class: "note" }, O.decides(verdict === "accepted", VERDICT[verdict] ?? verdict)),
   );
 }
@@ -47,8 +50,12 @@ export function coin(odds, met, title, beside) {
   const carried = odds.longest && odds.verdict === "accepted" && u >= threshold;
   const words = carried ? O.carried(u, threshold) : O.tossed(u, threshold, nonNull(odds.verdict));
   return el(
-    "div", { class: "coin", "data-coin": u, "data-threshold": threshold },
-    el("h3", {}, O.coin), coinRuler(u, threshold), rulerEnds(), el("p", { class: "note met" }, words),
+    "div",
+    { class: "coin", "data-coin": u, "data-threshold": threshold },
+    el("h3", {}, O.coin),
+    coinRuler(u, threshold),
+    rulerEnds(),
+    el("p", { class: "note met" }, words),
     el("p", { class: "note" }, thresholdOf(odds, later, title), beside ? ` ${O.judgedValues}` : ""),
   );
 }
@@ -58,7 +65,12 @@ export function coin(odds, met, title, beside) {
  * @param {number|null} threshold
  */
 export function unknownCoin(threshold) {
-  return el("div", { class: "coin unknown" }, el("h3", {}, O.coin), el("p", { class: "note" }, O.coinUnknown(threshold)));
+  return el(
+    "div",
+    { class: "coin unknown" },
+    el("h3", {}, O.coin),
+    el("p", { class: "note" }, O.coinUnknown(threshold)),
+  );
 }
 
 /**
@@ -73,7 +85,9 @@ function thresholdOf(odds, later, title) {
   if (odds.rule !== "speculative-sampling") return saidBy(O.ratioBy, odds) ?? O.ruled(title);
   if (odds.pointed) return later ? O.ratioFixedLater : O.ratioFixed;
   const { p = null, q = null } = odds.judged?.rows.find((row) => row.chosen) ?? {};
-  return later ? O.ratioLater : O.ratio(p !== null && q !== null && p < q ? `${digits(p)} / ${digits(q)}` : "");
+  return later
+    ? O.ratioLater
+    : O.ratio(p !== null && q !== null && p < q ? `${digits(p)} / ${digits(q)}` : "");
 }
 
 /**
@@ -91,12 +105,20 @@ function digits(value) {
  */
 export function coins(odds, all) {
   /** @param {Coin} coin */
-  const row = ({ node, text, verdict, u, threshold }) => el(
-    "li", { class: `${verdict}${node === odds.node ? " chosen" : ""}`, "data-node": node, "data-round": odds.round, "data-lane": odds.lane },
-    el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict] ?? ""),
-    el("span", { class: "bar-token" }, flat(text)), coinRuler(u, threshold),
-    el("span", { class: "unseen" }, `${VERDICT[verdict] ?? verdict}: ${prob(u)} / ${prob(threshold)}`),
-  );
+  const row = ({ node, text, verdict, u, threshold }) =>
+    el(
+      "li",
+      {
+        class: `${verdict}${node === odds.node ? " chosen" : ""}`,
+        "data-node": node,
+        "data-round": odds.round,
+        "data-lane": odds.lane,
+      },
+      el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict] ?? ""),
+      el("span", { class: "bar-token" }, flat(text)),
+      coinRuler(u, threshold),
+      el("span", { class: "unseen" }, `${VERDICT[verdict] ?? verdict}: ${prob(u)} / ${prob(threshold)}`),
+    );
   return el("div", { class: "coins" }, el("h3", {}, O.coins), el("ol", {}, ...all.map(row)));
 }
 
@@ -108,7 +130,8 @@ export function coins(odds, all) {
 export function decided(criterion, verdict) {
   const rule = O.criteria[criterion.rule](criterion).replace(/\.$/, "");
   return el(
-    "div", { class: "coin decided" },
+    "div",
+    { class: "coin decided" },
     el("h3", {}, O.decided),
     el("p", { class: "note" }, `${rule}: ${VERDICT[verdict]}. `, O.noCoin),
   );

@@ -16,10 +16,13 @@ import { O } from "../text/text_odds.js";
  * @param {Odds} odds
  */
 function distributionOf(odds) {
-  if (odds.matching || (odds.pointed && odds.rule === "speculative-sampling")) return [O.matchResidual(odds.failed), O.matchResidualIs];
+  if (odds.matching || (odds.pointed && odds.rule === "speculative-sampling"))
+    return [O.matchResidual(odds.failed), O.matchResidualIs];
   if (odds.criterion?.asIs) return [O.asIs, O.asIsIs];
   if (odds.rule !== "speculative-sampling" && odds.rule !== "") return [O.left, O.leftIs];
-  return odds.failed > 1 ? [O.siblingsLeft(odds.failed), O.siblingsLeftIs] : [O.residual, odds.atZero ? O.residualFormula : O.residualIs];
+  return odds.failed > 1
+    ? [O.siblingsLeft(odds.failed), O.siblingsLeftIs]
+    : [O.residual, odds.atZero ? O.residualFormula : O.residualIs];
 }
 
 /**
@@ -35,10 +38,19 @@ export function residual(odds, left) {
   const add = (row) => {
     const line = el("span", { class: `line area under${row.prob > top * 1.0001 ? " over-long" : ""}` });
     line.style.inlineSize = `${Math.min(100, (100 * row.prob) / top)}%`;
-    table.append(el(
-      "div", { class: `bar-row single${row.committed ? " chosen" : ""}`, role: "row", "data-token": row.id ?? "rest" },
-      label(row.text, row.committed ? MARK.corrected : "", alike.has(row.id) ? row.id : null), el("span", { class: "plot", role: "cell" }, line), value("residual", row.prob, null),
-    ));
+    table.append(
+      el(
+        "div",
+        {
+          class: `bar-row single${row.committed ? " chosen" : ""}`,
+          role: "row",
+          "data-token": row.id ?? "rest",
+        },
+        label(row.text, row.committed ? MARK.corrected : "", alike.has(row.id) ? row.id : null),
+        el("span", { class: "plot", role: "cell" }, line),
+        value("residual", row.prob, null),
+      ),
+    );
   };
   const alike = lookAlikes(rows);
   rows.forEach(add);
@@ -47,7 +59,14 @@ export function residual(odds, left) {
   const [heading, explanation] = distributionOf(odds);
   const drawing = explanation === O.leftIs || explanation === O.matchResidualIs; // says that a token is drawn
   const note = odds.atZero ? (drawing ? O.greedily : `${explanation} ${O.greedily}`) : explanation;
-  return el("div", { class: "residual" }, el("h3", {}, heading), table, el("p", { class: "note" }, note), ...drawnFrom(odds));
+  return el(
+    "div",
+    { class: "residual" },
+    el("h3", {}, heading),
+    table,
+    el("p", { class: "note" }, note),
+    ...drawnFrom(odds),
+  );
 }
 
 /**
@@ -62,5 +81,13 @@ export function drawOf(odds) {
 function drawnFrom(odds) {
   if (odds.draw === null || odds.atZero) return [];
   const ruler = odds.distribution ? drawRuler(odds.distribution, odds.draw, odds.vocabulary) : [];
-  return [...ruler, el("p", { class: "note", title: O.drawnIs }, O.drawn(odds.draw), ` ${ruler.length ? O.ruler(ruler[0].querySelector(".rest") !== null) : O.unnamedDraw}`)];
+  return [
+    ...ruler,
+    el(
+      "p",
+      { class: "note", title: O.drawnIs },
+      O.drawn(odds.draw),
+      ` ${ruler.length ? O.ruler(ruler[0].querySelector(".rest") !== null) : O.unnamedDraw}`,
+    ),
+  ];
 }

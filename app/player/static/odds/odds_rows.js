@@ -24,10 +24,14 @@ function head(candidates) {
   const probs = list(candidates?.prob);
   /** @type {[number, number|null][]} */
   const pairs = list(candidates?.id).map((id, at) => [id, number(probs[at])]);
-  return new Map(pairs.filter(/** @returns {pair is [number, number]} */ (pair) => {
-    const [id, value] = pair;
-    return Number.isInteger(id) && value !== null && value >= 0 && value <= 1 + CLOSE * 10;
-  }));
+  return new Map(
+    pairs.filter(
+      /** @returns {pair is [number, number]} */ (pair) => {
+        const [id, value] = pair;
+        return Number.isInteger(id) && value !== null && value >= 0 && value <= 1 + CLOSE * 10;
+      },
+    ),
+  );
 }
 
 /**
@@ -55,7 +59,14 @@ export function barsOf(trace, p, q, exact, chosen, committed, listed = []) {
   const [hasP, hasQ] = [ps.size > 0, qs.size > 0];
   /** @param {Map<number, number>} map */
   const first = (map) => [...map.keys()].slice(0, SHOWN);
-  const major = new Set([...first(ps), ...first(qs), ...[...exact.keys()].slice(0, SHOWN), chosen, committed, ...listed]);
+  const major = new Set([
+    ...first(ps),
+    ...first(qs),
+    ...[...exact.keys()].slice(0, SHOWN),
+    chosen,
+    committed,
+    ...listed,
+  ]);
   const ids = new Set([...ps.keys(), ...qs.keys(), ...exact.keys()]);
   for (const id of [chosen, committed]) if (typeof id === "number" && Number.isInteger(id)) ids.add(id);
   /** @param {Map<number, number>} map @param {Candidates|null|undefined} candidates */
@@ -76,8 +87,19 @@ export function barsOf(trace, p, q, exact, chosen, committed, listed = []) {
     committed: id === committed,
     minor: !major.has(id),
   }));
-  rows.sort((a, b) => Number(b.chosen) - Number(a.chosen) || Math.max(b.p ?? 0, b.q ?? 0) - Math.max(a.p ?? 0, a.q ?? 0) || a.id - b.id);
-  return { rows, pRest: hasP ? restOf(rows, ps, p, "p") : null, qRest: hasQ ? restOf(rows, qs, q, "q") : null, hasP, hasQ };
+  rows.sort(
+    (a, b) =>
+      Number(b.chosen) - Number(a.chosen) ||
+      Math.max(b.p ?? 0, b.q ?? 0) - Math.max(a.p ?? 0, a.q ?? 0) ||
+      a.id - b.id,
+  );
+  return {
+    rows,
+    pRest: hasP ? restOf(rows, ps, p, "p") : null,
+    qRest: hasQ ? restOf(rows, qs, q, "q") : null,
+    hasP,
+    hasQ,
+  };
 }
 
 /**
@@ -126,7 +148,12 @@ export function shownOf(bars, expanded) {
  * @returns {Drawable[]} the named tokens of a distribution, in falling order
  */
 export function headOf(trace, candidates, committed) {
-  return [...head(candidates)].map(([id, prob]) => ({ id, text: tokenText(trace, id), prob, committed: id === committed }));
+  return [...head(candidates)].map(([id, prob]) => ({
+    id,
+    text: tokenText(trace, id),
+    prob,
+    committed: id === committed,
+  }));
 }
 
 /** @param {Trace} trace @param {Candidates} residual @param {number|undefined} committed */

@@ -73,14 +73,23 @@ export function createOdds() {
     if (why) main.push(el("p", { class: "hint" }, why));
     if (!odds.missing) main.push(...distributions(odds));
     if (odds.choice) side.push(choice(odds, odds.choice));
-    if (odds.coin) side.push(coin(odds, odds.coin, titleOf(odds), usingOf(odds) === "models" && odds.judged !== null));
+    if (odds.coin)
+      side.push(coin(odds, odds.coin, titleOf(odds), usingOf(odds) === "models" && odds.judged !== null));
     if (odds.coinless && (odds.facts || !odds.missing)) side.push(unknownCoin(odds.coinless.threshold));
     if (odds.coins && odds.coins.length > 1) side.push(coins(odds, odds.coins));
     if (odds.criterion && odds.verdict && judged) side.push(decided(odds.criterion, odds.verdict));
     if (odds.residual && odds.verdict !== "accepted") side.push(residual(odds, odds.residual));
     else if (odds.source && odds.distribution) side.push(drawOf(odds));
     if (odds.missing && odds.facts) main.push(facts(odds.facts));
-    return [heading(odds, lenses(odds)), el("div", { class: side.length ? "odds-body sided" : "odds-body" }, el("div", { class: "odds-main" }, ...main), side.length ? el("div", { class: "odds-side" }, ...side) : null)];
+    return [
+      heading(odds, lenses(odds)),
+      el(
+        "div",
+        { class: side.length ? "odds-body sided" : "odds-body" },
+        el("div", { class: "odds-main" }, ...main),
+        side.length ? el("div", { class: "odds-side" }, ...side) : null,
+      ),
+    ];
   }
 
   /** @param {Odds} odds */
@@ -90,7 +99,11 @@ export function createOdds() {
 
   /** @param {Odds} odds @returns {"judged"|"models"} */
   function usingOf(odds) {
-    return lens[odds.greedy ? "greedy" : "drawn"] === "models" && odds.models ? "models" : odds.judged ? "judged" : "models";
+    return lens[odds.greedy ? "greedy" : "drawn"] === "models" && odds.models
+      ? "models"
+      : odds.judged
+        ? "judged"
+        : "models";
   }
 
   /** @param {Odds} odds */
@@ -98,14 +111,31 @@ export function createOdds() {
     if (odds.missing || !odds.judged || !odds.models) return null;
     /** @param {"judged"|"models"} name @param {string} words */
     const tab = (name, words) => {
-      const button = el("button", { type: "button", class: "tab", "aria-pressed": String(usingOf(odds) === name), title: name === "judged" ? O.judgeMeans : O.sureMeans(odds.penalised && odds.before.alike, odds.before.p) }, words);
+      const button = el(
+        "button",
+        {
+          type: "button",
+          class: "tab",
+          "aria-pressed": String(usingOf(odds) === name),
+          title:
+            name === "judged"
+              ? O.judgeMeans
+              : O.sureMeans(odds.penalised && odds.before.alike, odds.before.p),
+        },
+        words,
+      );
       button.onclick = () => {
         lens[odds.greedy ? "greedy" : "drawn"] = name;
         again(odds, '.tab[aria-pressed="true"]');
       };
       return button;
     };
-    return el("div", { class: "tabs", role: "group", "aria-label": O.views }, tab("judged", judgeName(odds)), tab("models", O.sure));
+    return el(
+      "div",
+      { class: "tabs", role: "group", "aria-label": O.views },
+      tab("judged", judgeName(odds)),
+      tab("models", O.sure),
+    );
   }
 
   /** @param {Odds} odds */
@@ -114,25 +144,48 @@ export function createOdds() {
     const bars = nonNull(odds[using]);
     const rows = shownOf(bars, expanded);
     const fixed = using === "judged" && bars.hasP ? odds.fixed : null;
-    const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching && (!odds.greedy || odds.lossy); // one-hot distributions need no sums
+    const parts =
+      using === "judged" &&
+      bars.hasP &&
+      (bars.hasQ || fixed !== null) &&
+      !odds.own &&
+      !odds.matching &&
+      (!odds.greedy || odds.lossy); // one-hot distributions need no sums
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     const named = parts && areas.totals ? words(odds, fixed) : null;
-    const unpenalised = using === "models" ? `${bars.hasP && odds.before.p ? "p" : ""}${bars.hasQ && odds.before.q ? "q" : ""}` : "";
+    const unpenalised =
+      using === "models"
+        ? `${bars.hasP && odds.before.p ? "p" : ""}${bars.hasQ && odds.before.q ? "q" : ""}`
+        : "";
     const unread = odds.verdict === "pruned" || odds.verdict === "discarded" ? O[odds.verdict] : null; // by the target
-    const said = unread ? el("p", { class: "hint" }, unread) : el("p", { class: "compares" }, ...keyed(comparison(odds, titleOf(odds), using, unpenalised), named !== null));
+    const said = unread
+      ? el("p", { class: "hint" }, unread)
+      : el(
+          "p",
+          { class: "compares" },
+          ...keyed(comparison(odds, titleOf(odds), using, unpenalised), named !== null),
+        );
     /** @type {HTMLElement[]} */
     const made = [said];
-    made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ, odds.sureQ && bars === odds.judged)), chart(areas, bars, parts, odds));
+    made.push(
+      el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ, odds.sureQ && bars === odds.judged)),
+      chart(areas, bars, parts, odds),
+    );
     if (named && areas.totals) made.push(sums(areas.totals, named, Boolean(fixed)));
     if (bars.rows.some((row) => row.minor)) {
-      const more = el("button", { type: "button", class: "more-rows" }, expanded ? O.showFewer : O.showAll(bars.rows.length));
+      const more = el(
+        "button",
+        { type: "button", class: "more-rows" },
+        expanded ? O.showFewer : O.showAll(bars.rows.length),
+      );
       more.onclick = () => {
         expanded = !expanded;
         again(odds, ".more-rows");
       };
       made.push(more);
     }
-    for (const note of notes(odds, using, areas, parts, Boolean(fixed))) made.push(el("p", { class: "note" }, note));
+    for (const note of notes(odds, using, areas, parts, Boolean(fixed)))
+      made.push(el("p", { class: "note" }, note));
     return made;
   }
 
@@ -151,12 +204,17 @@ export function createOdds() {
       titles = rules;
       const { focus, moment } = view;
       const lane = focus ? view.lanes[focus.lane].lane : null;
-      const inside = focus && focus.lane === view.lead && focus.round === view.current?.index ? moment?.step : "whole";
-      const key = focus && lane ? `${focus.lane} ${focus.round} ${focus.node} ${inside} ${lane.trace?.header?.id}` : "none";
+      const inside =
+        focus && focus.lane === view.lead && focus.round === view.current?.index ? moment?.step : "whole";
+      const key =
+        focus && lane
+          ? `${focus.lane} ${focus.round} ${focus.node} ${inside} ${lane.trace?.header?.id}`
+          : "none";
       if (key === drawn) return;
       drawn = key;
       draw(oddsOf(view));
-      if (around !== root.parentElement) (around = root.parentElement)?.addEventListener("scroll", scrolled, { passive: true });
+      if (around !== root.parentElement)
+        (around = root.parentElement)?.addEventListener("scroll", scrolled, { passive: true });
       if (moved) toTop();
     },
   };
@@ -174,10 +232,18 @@ function judgeName(odds) {
 /** @param {Odds} odds @param {HTMLElement|null} tabs */
 function heading(odds, tabs) {
   const verdict = odds.verdict ?? odds.source;
-  const title = odds.verdict ? O.judged(quote(odds.text), VERDICT[odds.verdict] ?? odds.verdict) : O.own(quote(odds.text), odds.source);
+  const title = odds.verdict
+    ? O.judged(quote(odds.text), VERDICT[odds.verdict] ?? odds.verdict)
+    : O.own(quote(odds.text), odds.source);
   return el(
-    "div", { class: tabs && !odds.elsewhere ? "odds-head lensed" : "odds-head" },
-    el("h2", { class: `odds-title ${verdict}` }, el("span", { class: "mark", "aria-hidden": "true" }, verdict ? MARK[verdict] : ""), title),
+    "div",
+    { class: tabs && !odds.elsewhere ? "odds-head lensed" : "odds-head" },
+    el(
+      "h2",
+      { class: `odds-title ${verdict}` },
+      el("span", { class: "mark", "aria-hidden": "true" }, verdict ? MARK[verdict] : ""),
+      title,
+    ),
     el("p", { class: "odds-where" }, O.where(odds.round + 1, odds.label)),
     tabs,
   );
@@ -201,15 +267,25 @@ function unreached({ unreached: found }) {
  * @param {string} shown the models' own probabilities in the chart that are from before penalties: "p", "q" or "pq"; empty without any
  */
 function comparison(odds, title, using, shown) {
-  if (using === "models" && odds.judged && !odds.atZero) return O.modelsOnly(judgeName(odds), odds.penalised && odds.before.alike, odds.before.p);
-  if (!odds.knowsP) return odds.modelless && odds.atZero ? O.beforeModelless : odds.pointed || (odds.sureQ && using === "judged") ? O.beforeFixed(!odds.modelless) : odds.atZero ? O.beforeGreedy(odds.penalised && shown !== "") : O.before;
+  if (using === "models" && odds.judged && !odds.atZero)
+    return O.modelsOnly(judgeName(odds), odds.penalised && odds.before.alike, odds.before.p);
+  if (!odds.knowsP)
+    return odds.modelless && odds.atZero
+      ? O.beforeModelless
+      : odds.pointed || (odds.sureQ && using === "judged")
+        ? O.beforeFixed(!odds.modelless)
+        : odds.atZero
+          ? O.beforeGreedy(odds.penalised && shown !== "")
+          : O.before;
   const without = odds.without === null ? "" : O.without(quote(odds.without));
   const greedy = odds.moved && !without ? O.writesPenalised(shown) : O.writesGreedy + without;
   if (odds.undrafted) return odds.atZero ? greedy : O.writes;
   if (odds.greedy && !odds.verdict) return greedy;
   if (odds.greedy && !odds.lossy) {
     const rank = odds.target?.rank ?? null;
-    return odds.moved && !without ? O.comparesPenalised(quote(odds.text), rank, shown) : O.comparesGreedy(quote(odds.text), rank) + without;
+    return odds.moved && !without
+      ? O.comparesPenalised(quote(odds.text), rank, shown)
+      : O.comparesGreedy(quote(odds.text), rank) + without;
   }
   if (odds.own) return O.comparesOwn;
   if (odds.matching) return O.comparesMatching(odds.siblings);
@@ -231,8 +307,10 @@ function words(odds, fixed) {
 /** @param {Odds} odds @param {"judged"|"models"} using @param {Areas} areas @param {boolean} parts @param {boolean} fixed */
 function notes(odds, using, areas, parts, fixed) {
   const said = [];
-  if (odds.greedy && using === "judged") said.push(O.oneHot(nonNull(odds.judged).hasQ && odds.verdict !== "pruned", odds.models !== null));
-  else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly(judgeName(odds), odds.penalised && odds.before.alike, odds.before.p));
+  if (odds.greedy && using === "judged")
+    said.push(O.oneHot(nonNull(odds.judged).hasQ && odds.verdict !== "pruned", odds.models !== null));
+  else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice)
+    said.push(O.modelsOnly(judgeName(odds), odds.penalised && odds.before.alike, odds.before.p));
   if (odds.modelless && using === "models") said.push(O.modelless);
   if (parts && odds.overlap !== null) {
     if (odds.pointed || fixed) {
@@ -255,7 +333,18 @@ function facts(values) {
   for (const name of FACTS) {
     const value = values[name] ?? null;
     if (value === null) continue;
-    grid.append(el("div", {}, el("dt", {}, O.facts[name]), el("dd", { "data-name": name, "data-value": value }, name === "rank" ? String(value) : name === "entropy" ? value.toFixed(3) : prob(value))));
+    grid.append(
+      el(
+        "div",
+        {},
+        el("dt", {}, O.facts[name]),
+        el(
+          "dd",
+          { "data-name": name, "data-value": value },
+          name === "rank" ? String(value) : name === "entropy" ? value.toFixed(3) : prob(value),
+        ),
+      ),
+    );
   }
   return el("div", {}, el("h3", {}, O.recorded), grid);
 }

@@ -38,13 +38,23 @@ export function coinRuler(u, threshold) {
   /** @param {string} name @param {number} size @param {string} mark @param {string} word @param {number} from */
   const zone = (name, size, mark, word, from) => {
     const words = [mark, named ? el("span", { class: "zone-name" }, ` ${word}`) : null];
-    const part = el("span", { class: name }, said >= SIGN && size >= (named ? WIDE : SIGN) ? el("span", { class: "zone-word" }, ...words) : null);
+    const part = el(
+      "span",
+      { class: name },
+      said >= SIGN && size >= (named ? WIDE : SIGN) ? el("span", { class: "zone-word" }, ...words) : null,
+    );
     part.style.inlineSize = percent(size);
     const middle = from + size / 2;
     if (Math.abs(u - middle) < WIDE) part.style.textAlign = u < middle ? "end" : "start"; // beside the needle, not over it
     return part;
   };
-  return el("div", { class: "axis", "aria-hidden": "true" }, zone("pass", stays, MARK.accepted, O.stays, 0), zone("fail", 1 - stays, MARK.rejected, O.goes, stays), needle(u, "u"));
+  return el(
+    "div",
+    { class: "axis", "aria-hidden": "true" },
+    zone("pass", stays, MARK.accepted, O.stays, 0),
+    zone("fail", 1 - stays, MARK.rejected, O.goes, stays),
+    needle(u, "u"),
+  );
 }
 
 /**
@@ -68,13 +78,21 @@ export function segmentsOf(distribution, u, vocabulary) {
   const spread = ahead + tail * (vocabulary > 0 ? Math.min(1, drawn.id / vocabulary) : 0.5);
   const [least, most] = [Math.max(ahead, u - drawn.prob), Math.min(ahead + tail, u)];
   const start = Math.max(Math.min(spread, most), Math.min(least, most));
-  const parts = [...before, { id: null, text: null, prob: Math.max(0, start - ahead) }, drawn, { id: null, text: null, prob: Math.max(0, ahead + tail - start) }, ...named.filter((token) => token.id > drawn.id)];
+  const parts = [
+    ...before,
+    { id: null, text: null, prob: Math.max(0, start - ahead) },
+    drawn,
+    { id: null, text: null, prob: Math.max(0, ahead + tail - start) },
+    ...named.filter((token) => token.id > drawn.id),
+  ];
   let from = 0;
-  return parts.filter((part) => part.prob > 0).map(({ id, text, prob }) => {
-    const part = { id, text, from, size: prob, drawn: id === drawn.id };
-    from += prob;
-    return part;
-  });
+  return parts
+    .filter((part) => part.prob > 0)
+    .map(({ id, text, prob }) => {
+      const part = { id, text, from, size: prob, drawn: id === drawn.id };
+      from += prob;
+      return part;
+    });
 }
 
 /**
@@ -88,14 +106,21 @@ export function drawRuler(distribution, u, vocabulary) {
   const segments = segmentsOf(distribution, u, vocabulary) ?? [];
   const parts = segments.map(({ id, text, from, size, drawn }) => {
     const title = text === null ? O.everything : `${quote(text)} ${prob(size)}`;
-    const part = el("span", { class: `segment${drawn ? " drawn" : ""}${id === null ? " rest" : ""}`, "data-token": id ?? "rest", title });
+    const part = el("span", {
+      class: `segment${drawn ? " drawn" : ""}${id === null ? " rest" : ""}`,
+      "data-token": id ?? "rest",
+      title,
+    });
     part.style.insetInlineStart = percent(from);
     part.style.inlineSize = percent(size);
     return part;
   });
   const own = segments.find(({ drawn }) => drawn);
   if (!own) return [];
-  return [el("div", { class: "cumulative", "aria-hidden": "true" }, ...parts, needle(u, "")), rulerEnds(own.text ?? "", own.from + own.size / 2)];
+  return [
+    el("div", { class: "cumulative", "aria-hidden": "true" }, ...parts, needle(u, "")),
+    rulerEnds(own.text ?? "", own.from + own.size / 2),
+  ];
 }
 
 /**
@@ -106,5 +131,11 @@ export function drawRuler(distribution, u, vocabulary) {
 export function rulerEnds(name = "", at = 0) {
   const word = name ? el("span", { class: "drawn-name" }, flat(name)) : null;
   if (word) word.style.cssText = `inset-inline-start:${percent(at)};translate:-${percent(at)} 0`; // within the ruler, over its place
-  return el("div", { class: "axis-ends", "aria-hidden": "true" }, el("span", {}, "0"), word, el("span", {}, "1"));
+  return el(
+    "div",
+    { class: "axis-ends", "aria-hidden": "true" },
+    el("span", {}, "0"),
+    word,
+    el("span", {}, "1"),
+  );
 }

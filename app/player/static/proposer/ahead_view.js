@@ -17,23 +17,41 @@ const MOST = 64; // dropped tokens that are drawn
 export function drawAhead({ view, round, row, note }) {
   const taken = number(note.ahead) ?? number(note.ahead_levels);
   const made = [];
-  if (taken) made.push(el("p", { class: "window-line" }, note.ahead === undefined ? W.aheadLevels(taken) : W.ahead(taken)));
+  if (taken)
+    made.push(
+      el("p", { class: "window-line" }, note.ahead === undefined ? W.aheadLevels(taken) : W.ahead(taken)),
+    );
   if (!knows(view, "times")) return [...made, el("p", { class: "hint" }, W.aheadLater)];
   const lost = round.proposals.filter((item) => item.verdict === "discarded");
   const passes = number(row.ahead_passes) ?? 0;
   made.push(gantt(row, lost.length > 0));
   if (number(row.ahead_s)) made.push(el("p", { class: "note" }, W.clockIs));
   const drafted = passes ? W.draftedAhead(passes, seconds(number(row.ahead_s) ?? 0)) : W.nothingAhead;
-  made.push(el("p", { class: "window-line" }, drafted, passes || lost.length ? ` ${W.aheadEnded(lost.length)}` : ""));
+  made.push(
+    el("p", { class: "window-line" }, drafted, passes || lost.length ? ` ${W.aheadEnded(lost.length)}` : ""),
+  );
   if (lost.length) {
-    made.push(el(
-      "ul", { class: "lost", "aria-label": W.lost, "data-round": round.index, "data-lane": view.lead },
-      ...lost.slice(0, MOST).map((item) => el(
-        "li", { class: "lost-token discarded", "data-node": item.node, title: `${quote(item.text)}: ${VERDICT.discarded}` },
-        el("span", { class: "mark", "aria-hidden": "true" }, MARK.discarded), flat(item.text),
-      )),
-      lost.length > MOST ? el("li", { class: "note" }, W.further(lost.length - MOST)) : null,
-    ));
+    made.push(
+      el(
+        "ul",
+        { class: "lost", "aria-label": W.lost, "data-round": round.index, "data-lane": view.lead },
+        ...lost
+          .slice(0, MOST)
+          .map((item) =>
+            el(
+              "li",
+              {
+                class: "lost-token discarded",
+                "data-node": item.node,
+                title: `${quote(item.text)}: ${VERDICT.discarded}`,
+              },
+              el("span", { class: "mark", "aria-hidden": "true" }, MARK.discarded),
+              flat(item.text),
+            ),
+          ),
+        lost.length > MOST ? el("li", { class: "note" }, W.further(lost.length - MOST)) : null,
+      ),
+    );
   }
   return made;
 }
@@ -50,17 +68,35 @@ function gantt(row, lost) {
   const whole = Math.max(draft + verify, draft + ahead, 1e-9);
   /** @param {string} name @param {number} from @param {number} length @param {string} [mark] */
   const bar = (name, from, length, mark) => {
-    const part = el("span", { class: `phase ${name}`, "data-seconds": length }, mark ? el("span", { class: "phase-mark", "aria-hidden": "true" }, mark) : null);
+    const part = el(
+      "span",
+      { class: `phase ${name}`, "data-seconds": length },
+      mark ? el("span", { class: "phase-mark", "aria-hidden": "true" }, mark) : null,
+    );
     part.style.insetInlineStart = `${(100 * from) / whole}%`;
     part.style.inlineSize = `${(100 * length) / whole}%`;
     return part;
   };
   const beside = ahead > 0 ? [bar(lost ? "gone" : "ahead", draft, ahead, lost ? MARK.discarded : "")] : [];
   /** @param {string} name @param {string} words @param {...HTMLElement} parts */
-  const line = (name, words, ...parts) => [el("dt", {}, name), el("dd", {}, el("span", { class: "track", "aria-hidden": "true" }, ...parts), el("span", { class: "track-words" }, words))];
+  const line = (name, words, ...parts) => [
+    el("dt", {}, name),
+    el(
+      "dd",
+      {},
+      el("span", { class: "track", "aria-hidden": "true" }, ...parts),
+      el("span", { class: "track-words" }, words),
+    ),
+  ];
   return el(
-    "dl", { class: "gantt" },
+    "dl",
+    { class: "gantt" },
     ...line(W.targetTrack, W.verifying(seconds(verify)), bar("verify", draft, verify)),
-    ...line(W.draftTrack, W.drafting(seconds(draft), seconds(ahead), lost), bar("draft", 0, draft), ...beside),
+    ...line(
+      W.draftTrack,
+      W.drafting(seconds(draft), seconds(ahead), lost),
+      bar("draft", 0, draft),
+      ...beside,
+    ),
   );
 }

@@ -27,12 +27,16 @@ export function drawLookup({ view, lane, round, note, settings }) {
   const count = found ? Math.min(Math.max(copied ?? 0, 0), size - start - length) : 0;
   /** @param {number} at @param {number} from @param {number} to */
   const within = (at, from, to) => found && at >= from && at < to;
-  const kinds = texts.map((_, at) => [
-    at < prompt ? "given" : "",
-    within(at, start, start + length) ? "matched" : "",
-    within(at, start + length, start + length + count) ? "copied" : "",
-    within(at, size - length, size) ? "suffix" : "",
-  ].filter(Boolean).join(" "));
+  const kinds = texts.map((_, at) =>
+    [
+      at < prompt ? "given" : "",
+      within(at, start, start + length) ? "matched" : "",
+      within(at, start + length, start + length + count) ? "copied" : "",
+      within(at, size - length, size) ? "suffix" : "",
+    ]
+      .filter(Boolean)
+      .join(" "),
+  );
   const box = el("div", { class: "lookup-text" });
   let next = 0;
   for (const [from, to] of shown(size, found ? start : size, found ? start + length + count : size)) {
@@ -47,7 +51,13 @@ export function drawLookup({ view, lane, round, note, settings }) {
   }
   box.append(pendingGuesses(view, round));
   return present([
-    el("p", { class: "window-line" }, ...(found ? [W.match(length, count, place(start, length, prompt)), " ", chosen(settings, note)] : [W.miss])),
+    el(
+      "p",
+      { class: "window-line" },
+      ...(found
+        ? [W.match(length, count, place(start, length, prompt)), " ", chosen(settings, note)]
+        : [W.miss]),
+    ),
     found ? el("ul", { class: "lookup-key", "aria-hidden": "true" }, key("matched"), key("copied")) : null,
     box,
   ]);
@@ -76,7 +86,12 @@ function shown(size, from, to) {
   if (size <= WHOLE) return [[0, size]];
   const [start, end] = [Math.max(0, from - AROUND), Math.min(size, to + AROUND)];
   const tail = Math.max(0, size - AROUND);
-  return from >= size || tail <= end ? [[Math.min(start, tail), size]] : [[start, end], [tail, size]];
+  return from >= size || tail <= end
+    ? [[Math.min(start, tail), size]]
+    : [
+        [start, end],
+        [tail, size],
+      ];
 }
 
 /** @param {number} tokens */
@@ -105,11 +120,26 @@ function place(start, length, prompt) {
  * @param {Round} round
  */
 function pendingGuesses(view, round) {
-  const chips = round.proposals.slice(0, COPIES).map(({ node, text, verdict }) => el(
-    "span", { class: `ghost ${verdict}`, "data-node": node, title: `${quote(text)}: ${VERDICT[verdict] ?? verdict}` },
-    MARK[verdict] ? el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict]) : null, flat(text),
-  ));
-  return el("span", { class: "ghosts", "data-round": round.index, "data-lane": view.lead }, ...chips, round.proposals.length > COPIES ? gap(round.proposals.length - COPIES) : null);
+  const chips = round.proposals
+    .slice(0, COPIES)
+    .map(({ node, text, verdict }) =>
+      el(
+        "span",
+        {
+          class: `ghost ${verdict}`,
+          "data-node": node,
+          title: `${quote(text)}: ${VERDICT[verdict] ?? verdict}`,
+        },
+        MARK[verdict] ? el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict]) : null,
+        flat(text),
+      ),
+    );
+  return el(
+    "span",
+    { class: "ghosts", "data-round": round.index, "data-lane": view.lead },
+    ...chips,
+    round.proposals.length > COPIES ? gap(round.proposals.length - COPIES) : null,
+  );
 }
 
 /**
@@ -122,7 +152,8 @@ export function createArrow(root) {
     box?.querySelector(".arrow")?.remove();
     const from = box?.querySelector(".copied");
     const to = box?.querySelector(".ghost");
-    if (box && from && to && box.clientWidth) box.append(arrow(box.getBoundingClientRect(), from.getClientRects()[0], to.getClientRects()[0]));
+    if (box && from && to && box.clientWidth)
+      box.append(arrow(box.getBoundingClientRect(), from.getClientRects()[0], to.getClientRects()[0]));
   };
   let width = 0;
   const watcher = new ResizeObserver(() => {
@@ -149,6 +180,8 @@ function arrow(box, from, to) {
   const tip = level ? -5 : 5;
   /** @param {...number} numbers */
   const at = (...numbers) => numbers.map((value) => value.toFixed(1)).join(" ");
-  const path = svg("path", { d: `M${at(x1, y1)} C${at(x1, y1 + bend, x2, end, x2, y2)} M${at(x2 - 4, y2 - tip)} L${at(x2, y2)} L${at(x2 + 4, y2 - tip)}` });
+  const path = svg("path", {
+    d: `M${at(x1, y1)} C${at(x1, y1 + bend, x2, end, x2, y2)} M${at(x2 - 4, y2 - tip)} L${at(x2, y2)} L${at(x2 + 4, y2 - tip)}`,
+  });
   return svg("svg", { class: "arrow", "aria-hidden": "true" }, path);
 }

@@ -19,7 +19,8 @@ const MOST = 64; // rows; a hostile record may have more guesses
  * @returns {{item: Proposal, path: Proposal[], chance: number}[]} the most likely first; empty without these probabilities
  */
 export function pathsOf({ round, row, settings }) {
-  const penalised = (number(settings.repetition_penalty) ?? 1) !== 1 || (number(settings.no_repeat_ngram_size) ?? 0) > 0;
+  const penalised =
+    (number(settings.repetition_penalty) ?? 1) !== 1 || (number(settings.no_repeat_ngram_size) ?? 0) > 0;
   // The rank is by what penalties leave of q, which an old record has at temperature 0 only.
   const q = list(row.nodes?.tree_q ?? (penalised ? row.nodes?.penalised_q : row.nodes?.model_q)).map(number);
   /** @type {Map<number, {path: Proposal[], chance: number}>} */
@@ -49,12 +50,25 @@ export function drawPaths(scene) {
     const bar = el("i", { class: "path-bar" });
     bar.style.setProperty("--share", `${100 * Math.min(Math.max(chance, 0), 1)}%`);
     const first = at > 0 && !wasRead(item) && wasRead(found[at - 1].item);
-    return present([first ? el("li", { class: "path-unsent hint" }, W.pathsUnsent) : null, el(
-      "li", { class: wasRead(item) ? "path-row" : "path-row unsent", "data-node": item.node },
-      el("span", { class: "phrase" }, ...path.map(token)), bar, el("span", { class: "path-number" }, prob(chance)),
-    )]);
+    return present([
+      first ? el("li", { class: "path-unsent hint" }, W.pathsUnsent) : null,
+      el(
+        "li",
+        { class: wasRead(item) ? "path-row" : "path-row unsent", "data-node": item.node },
+        el("span", { class: "phrase" }, ...path.map(token)),
+        bar,
+        el("span", { class: "path-number" }, prob(chance)),
+      ),
+    ]);
   });
-  return [el("p", { class: "hint" }, by), el("ol", { class: "paths", "aria-label": by, "data-round": round.index, "data-lane": view.lead }, ...rows)];
+  return [
+    el("p", { class: "hint" }, by),
+    el(
+      "ol",
+      { class: "paths", "aria-label": by, "data-round": round.index, "data-lane": view.lead },
+      ...rows,
+    ),
+  ];
 }
 
 /**
@@ -63,7 +77,13 @@ export function drawPaths(scene) {
  */
 function token(item) {
   return el(
-    "span", { class: `phrase-token ${item.verdict}`, "data-node": item.node, title: `${quote(item.text)}: ${VERDICT[/** @type {keyof typeof VERDICT} */ (item.verdict)] ?? item.verdict}` },
-    MARK[item.verdict] ? el("span", { class: "mark", "aria-hidden": "true" }, MARK[item.verdict]) : null, flat(item.text),
+    "span",
+    {
+      class: `phrase-token ${item.verdict}`,
+      "data-node": item.node,
+      title: `${quote(item.text)}: ${VERDICT[/** @type {keyof typeof VERDICT} */ (item.verdict)] ?? item.verdict}`,
+    },
+    MARK[item.verdict] ? el("span", { class: "mark", "aria-hidden": "true" }, MARK[item.verdict]) : null,
+    flat(item.text),
   );
 }

@@ -26,12 +26,22 @@ const OVERLAPPING = ["draft-model", "branching", "shared-tokens"];
 /** @type {Record<string, (scene: Scene) => string>} */
 const FACTS = {
   medusa: (scene) => W.medusa(number(scene.note.heads), drafted(scene)),
-  eagle: (scene) => W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
-  eagle3: (scene) => W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
-  mtp: (scene) => W.mtp(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
-  suffix: (scene) => W.suffix(number(scene.note.match_length), number(scene.note.matches), number(scene.note.earlier), drafted(scene)),
+  eagle: (scene) =>
+    W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
+  eagle3: (scene) =>
+    W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
+  mtp: (scene) =>
+    W.mtp(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
+  suffix: (scene) =>
+    W.suffix(
+      number(scene.note.match_length),
+      number(scene.note.matches),
+      number(scene.note.earlier),
+      drafted(scene),
+    ),
   recycling: (scene) => W.recycling(number(scene.note.known), number(scene.note.renewed), drafted(scene)),
-  "parallel-draft": (scene) => W.parallel(number(scene.note.draft_read), number(scene.note.masks), drafted(scene)),
+  "parallel-draft": (scene) =>
+    W.parallel(number(scene.note.draft_read), number(scene.note.masks), drafted(scene)),
   "text-draft": (scene) => W.byText(drafts(scene.note), drafted(scene)),
   "shared-tokens": (scene) => W.byTokens(drafts(scene.note), drafted(scene)),
   "early-exit": (scene) => W.exit(number(scene.note.exit_layer), drafted(scene)),
@@ -54,7 +64,10 @@ export function createWindow() {
     const rows = list(lane?.trace?.rounds);
     const drawer = rows.length ? drawerOf(lane.proposer, settings) : null;
     root.hidden = !drawer;
-    const key = drawer && awake ? [lane.trace?.header?.id, view.lead, view.current?.index, view.moment?.step].join(" ") : "";
+    const key =
+      drawer && awake
+        ? [lane.trace?.header?.id, view.lead, view.current?.index, view.moment?.step].join(" ")
+        : "";
     if (key === drawn) return;
     drawn = key;
     const round = view.current;
@@ -62,7 +75,11 @@ export function createWindow() {
     const scene = row ? { view, lane, round, row, note: row.note ?? {}, settings } : null;
     const title = drawer ? (W.titles[drawer === drawAhead ? "draft-model" : lane.proposer] ?? "") : "";
     root.setAttribute("aria-label", title);
-    root.replaceChildren(...(drawer && awake ? [heading(title, scene), ...(scene ? drawer(scene) : [el("p", { class: "hint" }, W.start)])] : []));
+    root.replaceChildren(
+      ...(drawer && awake
+        ? [heading(title, scene), ...(scene ? drawer(scene) : [el("p", { class: "hint" }, W.start)])]
+        : []),
+    );
     arrow.draw();
   }
 
@@ -97,7 +114,10 @@ function drawerOf(proposer, settings) {
   if (proposer === "prompt-lookup") return drawLookup;
   if (OVERLAPPING.includes(proposer) && settings.overlap === true) return drawAhead;
   if (!Object.hasOwn(FACTS, proposer)) return null;
-  return (scene) => [el("p", { class: "window-line" }, FACTS[proposer](scene)), ...(HEADS.includes(proposer) ? drawPaths(scene) : [])];
+  return (scene) => [
+    el("p", { class: "window-line" }, FACTS[proposer](scene)),
+    ...(HEADS.includes(proposer) ? drawPaths(scene) : []),
+  ];
 }
 
 /**
@@ -105,7 +125,9 @@ function drawerOf(proposer, settings) {
  * @param {Scene} scene
  */
 function drafted({ lane, round }) {
-  return lane.rounds[round.index].proposals.filter((item) => item.verdict !== "pruned" && item.verdict !== "discarded").length;
+  return lane.rounds[round.index].proposals.filter(
+    (item) => item.verdict !== "pruned" && item.verdict !== "discarded",
+  ).length;
 }
 
 /**

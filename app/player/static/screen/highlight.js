@@ -15,7 +15,11 @@ export function nodeOf(element) {
   /** @type {HTMLElement|null|undefined} */
   const owner = chip?.closest("[data-round][data-lane]");
   if (!chip || !owner) return null;
-  return { lane: Number(owner.dataset.lane), round: Number(owner.dataset.round), node: Number(chip.dataset.node) };
+  return {
+    lane: Number(owner.dataset.lane),
+    round: Number(owner.dataset.round),
+    node: Number(chip.dataset.node),
+  };
 }
 
 /**
@@ -81,10 +85,19 @@ export function createHighlight(box) {
 function elementsOf(box, { lane, round, node }) {
   const owner = `[data-lane="${lane}"][data-round="${round}"]`;
   const chip = `[data-node="${node}"]`;
-  return [...box.querySelectorAll(`${owner}${chip}, ${owner} ${chip}`)].filter((element) => same(nodeOf(element), { lane, round, node }));
+  return [...box.querySelectorAll(`${owner}${chip}, ${owner} ${chip}`)].filter((element) =>
+    same(nodeOf(element), { lane, round, node }),
+  );
 }
 
 /** @param {Selection|null} one @param {Selection|null} other */
 function same(one, other) {
-  return one === other || (one !== null && other !== null && one.lane === other.lane && one.round === other.round && one.node === other.node);
+  return (
+    one === other ||
+    (one !== null &&
+      other !== null &&
+      one.lane === other.lane &&
+      one.round === other.round &&
+      one.node === other.node)
+  );
 }

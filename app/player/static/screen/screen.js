@@ -45,8 +45,22 @@ export function createScreen(on) {
   const views = { tree: createRound(), mask: createMask(), odds: createOdds(), window: createWindow() };
   const panels = createPanels(views, on.opened);
   const story = el("div", { class: "story" }, laneBox, question.root, transcript.root);
-  const stage = el("div", { class: "stage", hidden: true }, score.root, story, controls.root, panels.root, timeline.root);
-  const box = el("div", { class: "player", tabindex: 0, role: "group", "aria-label": T.player }, notice, stage, help.root);
+  const stage = el(
+    "div",
+    { class: "stage", hidden: true },
+    score.root,
+    story,
+    controls.root,
+    panels.root,
+    timeline.root,
+  );
+  const box = el(
+    "div",
+    { class: "player", tabindex: 0, role: "group", "aria-label": T.player },
+    notice,
+    stage,
+    help.root,
+  );
   box.append(createTouchTitles(box));
   const highlight = createHighlight(box);
   /** @type {ReturnType<typeof createLane>[]} */
@@ -73,8 +87,17 @@ export function createScreen(on) {
     const { focus, chosen, current, begun } = view;
     const baseline = lanes[view.baseline]?.label;
     view.lanes.forEach((lane, at) => {
-      const [own, drafting] = at === view.lead ? [current?.index ?? null, begun?.round ?? null] : [null, null];
-      ribbons[at].show(lane, { focus, chosen, current: own, baseline, drafting, checked: begun?.moment.phase !== "proposed", only });
+      const [own, drafting] =
+        at === view.lead ? [current?.index ?? null, begun?.round ?? null] : [null, null];
+      ribbons[at].show(lane, {
+        focus,
+        chosen,
+        current: own,
+        baseline,
+        drafting,
+        checked: begun?.moment.phase !== "proposed",
+        only,
+      });
     });
   }
 
@@ -158,7 +181,11 @@ export function createScreen(on) {
       left.abort();
       left = new AbortController();
       for (const name of ["pointerdown", "wheel", "touchmove", "keydown"]) {
-        document.addEventListener(name, () => left.abort(), { capture: true, passive: true, signal: left.signal });
+        document.addEventListener(name, () => left.abort(), {
+          capture: true,
+          passive: true,
+          signal: left.signal,
+        });
       }
     },
     /** Bring the run into view, unless its viewer is busy elsewhere, as in a menu of the page, which would scroll away. */
@@ -206,7 +233,11 @@ export function createScreen(on) {
       showLanes(view, lanes);
       score.show(view, lanes, data);
       timeline.show(view);
-      controls.show(view, lanes[view.lead]?.rounds.length ?? 0, lanes.some((lane) => lane.end === "cancelled"));
+      controls.show(
+        view,
+        lanes[view.lead]?.rounds.length ?? 0,
+        lanes.some((lane) => lane.end === "cancelled"),
+      );
       transcript.show(sentenceAt(view), quiet);
       for (const each of Object.values(views)) each.show(view, data.rules ?? {});
       panels.show();
@@ -222,7 +253,13 @@ export function createScreen(on) {
      */
     playing(is, speed, lane) {
       const mean = meanRound(lane);
-      controls.playing(is, speed, is && mean > 0 && !lane?.untimed ? T.slow(ROUND_MS / 1000 / speed / mean, ROUND_MS / 1000 / speed) : "");
+      controls.playing(
+        is,
+        speed,
+        is && mean > 0 && !lane?.untimed
+          ? T.slow(ROUND_MS / 1000 / speed / mean, ROUND_MS / 1000 / speed)
+          : "",
+      );
     },
   };
 }

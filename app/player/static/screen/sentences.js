@@ -11,7 +11,14 @@ import { wasRead } from "../model/slots.js";
 import { count, quote, seconds, T, VERDICT } from "../text/text.js";
 
 /** @type {Record<string, string|undefined>} */
-const WHO = { "draft-model": "the draft", eagle: "the EAGLE head", eagle3: "the EAGLE-3 head", medusa: "the Medusa heads", mtp: "the MTP modules", you: "you" };
+const WHO = {
+  "draft-model": "the draft",
+  eagle: "the EAGLE head",
+  eagle3: "the EAGLE-3 head",
+  medusa: "the Medusa heads",
+  mtp: "the MTP modules",
+  you: "you",
+};
 
 /**
  * What happened at the cursor, in one sentence, and nothing of what comes after it.
@@ -23,12 +30,15 @@ export function sentenceAt(view) {
   if (!current) return T.atPrompt;
   const { lane } = view.lanes[view.lead];
   const stood = Math.min(view.stop, lane.rounds.length); // the round at which the cursor is
-  if (moment.phase === "committed") return `${current.index + 1 === stood ? "" : `Looking back from round ${stood}. `}${sentenceOf(lane, current)}`;
+  if (moment.phase === "committed")
+    return `${current.index + 1 === stood ? "" : `Looking back from round ${stood}. `}${sentenceOf(lane, current)}`;
   const head = `Round ${current.index + 1}: `;
   const { drafted, read } = sizes(current);
   if (moment.phase === "proposed") {
-    const sent = drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "is" : "are"} sent to the target`;
-    if (current.candidates !== null && read) return `${head}${whoIn(lane)} sent ${count(read, "guess")} to the target.${roomFor(lane, current)}`;
+    const sent =
+      drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "is" : "are"} sent to the target`;
+    if (current.candidates !== null && read)
+      return `${head}${whoIn(lane)} sent ${count(read, "guess")} to the target.${roomFor(lane, current)}`;
     return `${head}${whoIn(lane)} guessed ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.${roomFor(lane, current)}`;
   }
   if (moment.phase === "verified") {
@@ -77,29 +87,52 @@ export function sentenceOf(lane, round) {
   const { drafted, read } = sizes(round);
   if (!read) {
     const vain = `${whoIn(lane)} guessed ${count(drafted, "token")} and sent none of them to the target; `;
-    const why = drafted ? vain : lane.proposer === "none" ? "" : `nothing was proposed${full(lane, round) ? ", as only one token was left" : ""}; `;
+    const why = drafted
+      ? vain
+      : lane.proposer === "none"
+        ? ""
+        : `nothing was proposed${full(lane, round) ? ", as only one token was left" : ""}; `;
     return `${head}${why}the target wrote ${own ? quote(own.name) : "nothing"}${tail}${sideNotes(lane, round)}`;
   }
   /** @param {Verdict} verdict */
   const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict);
   const accepted = of("accepted").length;
   const rejected = of("rejected");
-  const kept = accepted === 0 ? "none" : accepted < read ? accepted : read > 1 ? "all" : drafted > 1 ? "that one" : "it";
-  const made = round.candidates !== null ? `sent ${count(read, "guess")}` : drafted === read
-    ? `proposed ${count(read, "token")}${source}`
-    : `guessed ${count(drafted, "token")}${source}, of which the target read ${read}`;
+  const kept =
+    accepted === 0 ? "none" : accepted < read ? accepted : read > 1 ? "all" : drafted > 1 ? "that one" : "it";
+  const made =
+    round.candidates !== null
+      ? `sent ${count(read, "guess")}`
+      : drafted === read
+        ? `proposed ${count(read, "token")}${source}`
+        : `guessed ${count(drafted, "token")}${source}, of which the target read ${read}`;
   const parts = [`${whoIn(lane)} ${made}; ${drafted === read ? "the target" : "it"} accepted ${kept}`];
   if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
   else if (rejected.length) parts.push(`rejected ${rejected.length} of them`);
   const alike = own && rejected.length === 1 && rejected[0].text.trim() === own.name.trim(); // told apart by spaces alone
-  if (alike) parts[parts.length - 1] = own.source === "bonus" ? "rejected one" : `rejected ${spaced(rejected[0].text)}`; // a bonus stands at another place
+  if (alike)
+    parts[parts.length - 1] =
+      own.source === "bonus" ? "rejected one" : `rejected ${spaced(rejected[0].text)}`; // a bonus stands at another place
   const [cut, unreached] = [of("cut").length, of("unreached").length];
   if (cut && unreached) parts.push(`did not reach ${unreached === 1 ? "one" : unreached}`);
-  if (cut) parts.push(`left out ${cut === 1 ? "one" : cut}, as the text ended before ${cut === 1 ? "it" : "them"}`);
+  if (cut)
+    parts.push(`left out ${cut === 1 ? "one" : cut}, as the text ended before ${cut === 1 ? "it" : "them"}`);
   const end = of("accepted").at(-1)?.node ?? -1; // which the target's own token follows
   const same = rejected.some((item) => item.parent === end && item.text === own?.name); // a lossy rule refused the target's own choice
-  if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${alike ? spaced(own.name) : quote(own.name)}${same ? " all the same" : rejected.length ? " instead" : ""}`);
-  else if (!cut && accepted && lane.end !== null && lane.end !== "cancelled" && round.index === lane.rounds.length - 1) parts.push("there the text ended"); // no token of the target's own
+  if (own)
+    parts.push(
+      own.source === "bonus"
+        ? `added ${quote(own.name)}`
+        : `wrote ${alike ? spaced(own.name) : quote(own.name)}${same ? " all the same" : rejected.length ? " instead" : ""}`,
+    );
+  else if (
+    !cut &&
+    accepted &&
+    lane.end !== null &&
+    lane.end !== "cancelled" &&
+    round.index === lane.rounds.length - 1
+  )
+    parts.push("there the text ended"); // no token of the target's own
   const last = parts.pop();
   return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${sideNotes(lane, round)}`;
 }
@@ -161,7 +194,8 @@ function copiedFrom(lane, round) {
   const prompt = list(lane.trace?.header?.prompt_texts);
   const output = list(lane.trace?.output?.texts);
   let matched = "";
-  for (let at = start; at < start + length; at += 1) matched += String((at < prompt.length ? prompt[at] : output[at - prompt.length]) ?? "");
+  for (let at = start; at < start + length; at += 1)
+    matched += String((at < prompt.length ? prompt[at] : output[at - prompt.length]) ?? "");
   if (!matched.trim()) return ", copied from earlier text";
   return `, copied from what followed ${quote(matched)} ${start + length <= prompt.length ? "in the prompt" : "in its own text"}`;
 }

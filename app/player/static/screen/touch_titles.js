@@ -14,7 +14,8 @@ export function createTouchTitles(box) {
   box.addEventListener("click", (event) => {
     const target = elementOf(event);
     const touched = matchMedia("(hover: none)").matches;
-    if (touched && target.closest("[data-node]")) requestAnimationFrame(() => box.querySelector(".tapped")?.scrollIntoView({ block: "nearest" }));
+    if (touched && target.closest("[data-node]"))
+      requestAnimationFrame(() => box.querySelector(".tapped")?.scrollIntoView({ block: "nearest" }));
     const titled = touched && !target.closest(PRESSED) ? target.closest("[title]") : null;
     const title = titled && box.contains(titled) ? titled.getAttribute("title") : "";
     setNote(words, title === words.textContent ? "" : (title ?? "")); // tapped again, they go

@@ -9,7 +9,10 @@
 export function flat(text) {
   /** @param {string} run */
   const spaces = (run) => (run.length > 4 ? `␣×${run.length}` : "␣".repeat(run.length));
-  return text.replace(/\r?\n|\r/g, "⏎").replace(/\t/g, "⇥").replace(/ {2,}| $| (?=[⏎⇥])|(?<=[⏎⇥]) /g, spaces);
+  return text
+    .replace(/\r?\n|\r/g, "⏎")
+    .replace(/\t/g, "⇥")
+    .replace(/ {2,}| $| (?=[⏎⇥])|(?<=[⏎⇥]) /g, spaces);
 }
 
 /**
@@ -43,7 +46,18 @@ export function below(bound) {
 
 /** @type {Record<Exclude<Seen, "absent">|Source|"again"|"parted", string> & {absent?: string}} */
 export const MARK = {
-  accepted: "✓", corrected: "↻", bonus: "★", plain: "", rejected: "✗", waiting: "○", unreached: "·", pruned: "–", cut: "┤", discarded: "∅", again: "↺", parted: "≠",
+  accepted: "✓",
+  corrected: "↻",
+  bonus: "★",
+  plain: "",
+  rejected: "✗",
+  waiting: "○",
+  unreached: "·",
+  pruned: "–",
+  cut: "┤",
+  discarded: "∅",
+  again: "↺",
+  parted: "≠",
 };
 
 /**

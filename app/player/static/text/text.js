@@ -76,7 +76,8 @@ export const Q = {
   sent: (/** @type {string} */ words) => `Your guess: ${words.replace(/ /g, "␣")}`,
 };
 
-const OPENS = "for a chain, the round with the most guesses kept before a rejection; otherwise the round with the most tokens; of equals preferably one with a rejection, with words, and with enough text for a speedup";
+const OPENS =
+  "for a chain, the round with the most guesses kept before a rejection; otherwise the round with the most tokens; of equals preferably one with a rejection, with words, and with enough text for a speedup";
 
 export const T = {
   player: "Player: speculative decoding, round by round. Press ? for its keys.",
@@ -88,13 +89,18 @@ export const T = {
   proposals: "Guesses that were not kept",
   guesses: "Guesses of this round, not text yet",
   moreGuesses: (/** @type {number} */ n) => `${count(n, "more guess")} in the tree`,
-  chip: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ round) => `${quote(text)}, ${verdict}, round ${round}`,
+  chip: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ round) =>
+    `${quote(text)}, ${verdict}, round ${round}`,
   more: (/** @type {number} */ n) => `+${n}`,
-  unshown: (/** @type {number} */ n, /** @type {string} */ words) => `${n === 1 ? "Another guess" : `${n} other guesses`} for this place, rejected too: ${words}`,
+  unshown: (/** @type {number} */ n, /** @type {string} */ words) =>
+    `${n === 1 ? "Another guess" : `${n} other guesses`} for this place, rejected too: ${words}`,
   /** @type {Record<string, string|undefined>} */
   ends: { length: "length limit", eos: "end of text", stop: "stop text", cancelled: "stopped" },
   endsMean: /** @type {Record<string, string|undefined>} */ ({
-    length: "It has as many new tokens as were asked for.", eos: "The target wrote its end token.", stop: "A stop text was reached.", cancelled: "The run was stopped.",
+    length: "It has as many new tokens as were asked for.",
+    eos: "The target wrote its end token.",
+    stop: "A stop text was reached.",
+    cancelled: "The run was stopped.",
   }),
   waiting: "waiting for the first token",
 
@@ -104,25 +110,33 @@ export const T = {
   none: "—",
   times: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   faster: (/** @type {number} */ value, /** @type {string} */ label, /** @type {boolean} */ firm) =>
-    value > 1.005 ? `the speed of ${label}${firm ? "" : ": not clearly faster"}` : value < 0.995 ? `the speed of ${label}: ${firm ? "" : "not clearly "}slower` : `as fast as ${label}`,
-  tooFast: (/** @type {string} */ words, /** @type {number} */ most) => `${words}, above its ${most.toFixed(2)} tokens per pass, so timing noise`,
+    value > 1.005
+      ? `the speed of ${label}${firm ? "" : ": not clearly faster"}`
+      : value < 0.995
+        ? `the speed of ${label}: ${firm ? "" : "not clearly "}slower`
+        : `as fast as ${label}`,
+  tooFast: (/** @type {string} */ words, /** @type {number} */ most) =>
+    `${words}, above its ${most.toFixed(2)} tokens per pass, so timing noise`,
   against: (/** @type {string} */ label) => ` against ${label}`,
   bound: (/** @type {string} */ words) => `${words}; a bound, as its drafting is not on the clock`,
   notyet: (/** @type {number} */ least) => `shown after ${count(least, "token")} in each lane`,
   never: (/** @type {number} */ least) => `none: fewer than ${count(least, "token")} in a lane`,
   how: "What is this number?",
   definition:
-    "Tokens per second of this lane divided by tokens per second of plain decoding: “so far” up to the moment shown, “overall” over the whole run. Each lane has its own clock, "
-    + "which runs only while that lane computes, up to its latest token; reading the prompt and writing down what is shown here are left out. "
-    + "Early values vary a lot, because a few rounds say little: “not clearly”, or “unclear”, means that the scatter of the rounds' times alone could explain the difference.",
+    "Tokens per second of this lane divided by tokens per second of plain decoding: “so far” up to the moment shown, “overall” over the whole run. Each lane has its own clock, " +
+    "which runs only while that lane computes, up to its latest token; reading the prompt and writing down what is shown here are left out. " +
+    "Early values vary a lot, because a few rounds say little: “not clearly”, or “unclear”, means that the scatter of the rounds' times alone could explain the difference.",
   random: (/** @type {number} */ temperature) =>
     `Temperature ${temperature}: tokens are drawn at random, so lanes may write different texts.`,
 
   lossyMark: "lossy",
-  lossy: (/** @type {string[]} */ titles) => ` The ${titles.length > 1 ? "rules" : "rule"} ${titles.map((title) => `“${title}”`).join(", ")} ${titles.length > 1 ? "change" : "changes"} the target's distribution: under ${titles.length > 1 ? "them" : "it"}, the text is no longer the one that the target alone would write.`,
+  lossy: (/** @type {string[]} */ titles) =>
+    ` The ${titles.length > 1 ? "rules" : "rule"} ${titles.map((title) => `“${title}”`).join(", ")} ${titles.length > 1 ? "change" : "changes"} the target's distribution: under ${titles.length > 1 ? "them" : "it"}, the text is no longer the one that the target alone would write.`,
 
-  heldUpRun: (/** @type {string[]} */ labels) => `${labels.length > 1 ? `${labels.length} lanes` : labels[0].length > 16 ? "a lane" : labels[0]} held up`,
-  heldUpRunMeans: "Passes of the target that something else held up took a twentieth of a lane's time or more: they are barred in the time bar, and the speeds include them.",
+  heldUpRun: (/** @type {string[]} */ labels) =>
+    `${labels.length > 1 ? `${labels.length} lanes` : labels[0].length > 16 ? "a lane" : labels[0]} held up`,
+  heldUpRunMeans:
+    "Passes of the target that something else held up took a twentieth of a lane's time or more: they are barred in the time bar, and the speeds include them.",
   /** @type {Record<string, string|undefined>} */
   provenance: { measured: "measured", recorded: "recorded" },
 
@@ -130,14 +144,20 @@ export const T = {
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
   opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
-    const seen = kept === null ? `${count(tokens, "token")} at once` : kept ? `${kept} kept, then a rejection` : "a rejection";
+    const seen =
+      kept === null
+        ? `${count(tokens, "token")} at once`
+        : kept
+          ? `${kept} kept, then a rejection`
+          : "a rejection";
     return `A good example: ${seen}. The end shows all.`;
   },
   openedWhy: `Where a replay opens: ${OPENS}.`,
   sameText: "same text",
   sameTextMeans: "All lanes wrote the same tokens.",
   inAll: (/** @type {""|"noise"|"unclear"} */ doubt) => `overall${doubt && `: ${doubt}`}`,
-  unclear: "Not clearly faster or slower: the scatter of the rounds' times alone could explain the difference.",
+  unclear:
+    "Not clearly faster or slower: the scatter of the rounds' times alone could explain the difference.",
   atEnd: "The end: every lane has finished",
   stoppedEnd: "The end: the run was stopped",
   first: "To the prompt (Home)",
@@ -150,31 +170,60 @@ export const T = {
   last: "To the end (End)",
   speed: "Playback speed",
   pace:
-    "Playing stretches the lane's recorded clock: at 1×, drafting and checking an average round takes one second, and each "
-    + "verdict is shown long enough to be seen. Up to 1× it goes step by step; faster, round by round.",
+    "Playing stretches the lane's recorded clock: at 1×, drafting and checking an average round takes one second, and each " +
+    "verdict is shown long enough to be seen. Up to 1× it goes step by step; faster, round by round.",
   phase: (/** @type {Moment} */ moment, /** @type {number} */ read) =>
-    ({ proposed: "proposed", verified: "read by the target", judged: `${moment.judged.size} of ${read} judged`, committed: "committed" })[moment.phase],
+    ({
+      proposed: "proposed",
+      verified: "read by the target",
+      judged: `${moment.judged.size} of ${read} judged`,
+      committed: "committed",
+    })[moment.phase],
   help: "Keys and marks (?)",
   byKeys: "Space: play · ← →: step",
   close: "Close",
   keysTitle: "Keys",
   wordsTitle: "Figures",
   words: [
-    ["p", "the target's probability of a token at its place: at temperature 0 the model's own (after a repetition penalty), otherwise after temperature, penalties and cut-offs (top-k, top-p, min-p)"],
-    ["q", "the proposer's probability of its guess: the one it drew with, if it drew; otherwise its own, at temperature 1 (after a repetition penalty)"],
-    ["own q", "shown for a fixed guess above temperature 0: the proposer's own probability, at temperature 1 and before cut-offs; the rule counts q as 1. “How sure the models were” shows the target's p likewise"],
+    [
+      "p",
+      "the target's probability of a token at its place: at temperature 0 the model's own (after a repetition penalty), otherwise after temperature, penalties and cut-offs (top-k, top-p, min-p)",
+    ],
+    [
+      "q",
+      "the proposer's probability of its guess: the one it drew with, if it drew; otherwise its own, at temperature 1 (after a repetition penalty)",
+    ],
+    [
+      "own q",
+      "shown for a fixed guess above temperature 0: the proposer's own probability, at temperature 1 and before cut-offs; the rule counts q as 1. “How sure the models were” shows the target's p likewise",
+    ],
     ["γ", "how many tokens are guessed in a round"],
-    ["fixed", "of a guess that was not drawn at random with its q: the proposer took its likeliest tokens, as EAGLE's trees do, or copied; the rule then counts its q as 1"],
-    ["rows of the odds", "the chosen token first, then by the larger of p and q; at first the four likeliest of p and of q"],
+    [
+      "fixed",
+      "of a guess that was not drawn at random with its q: the proposer took its likeliest tokens, as EAGLE's trees do, or copied; the rule then counts its q as 1",
+    ],
+    [
+      "rows of the odds",
+      "the chosen token first, then by the larger of p and q; at first the four likeliest of p and of q",
+    ],
     ["a good example", `where a run opens: ${OPENS}`],
   ],
   signsTitle: "Signs in the text",
   signs: [
-    ["␣ ⏎ ⇥", "a space (drawn where it would be overlooked, or is all that tells two tokens apart), a line break, a tab"],
+    [
+      "␣ ⏎ ⇥",
+      "a space (drawn where it would be overlooked, or is all that tells two tokens apart), a line break, a tab",
+    ],
     ["⟨0xF0⟩ ◌", "a byte, a part of a character"],
-    ["∎", "the end of the text: the target's end token; as a guess and in the tree it has its name, such as <|im_end|>"],
+    [
+      "∎",
+      "the end of the text: the target's end token; as a guess and in the tree it has its name, such as <|im_end|>",
+    ],
     ["✓", "marks the last of several accepted guesses in a row; each is underlined in blue"],
-    ["+1 +2", "that many more guesses: in the text, also rejected at this place; in the current round, elsewhere in its tree"],
+    [
+      "+1 +2",
+      "that many more guesses: in the text, also rejected at this place; in the current round, elsewhere in its tree",
+    ],
     ["▾", "at a view's lower edge: it goes on, scroll inside it"],
     ["shaded", "the tokens of the round that is shown"],
     ["framed", "the token whose odds are shown"],
@@ -182,7 +231,10 @@ export const T = {
   ],
   marksTitle: "Marks",
   keys: [
-    ["→ ←", "next, previous step of a round: proposed, read, judged, committed; also while nothing else uses these keys"],
+    [
+      "→ ←",
+      "next, previous step of a round: proposed, read, judged, committed; also while nothing else uses these keys",
+    ],
     ["↓ ↑", "next, previous round; only while the player has the focus, as they scroll the page"],
     [". ,", "next, previous token"],
     ["Space", "play, pause; on a button that has the focus, press it"],
@@ -192,46 +244,69 @@ export const T = {
     ["Esc", "clear the selection"],
     ["?", "this help; also while nothing else uses it. Other letters and signs need the focus in the player"],
   ],
-  slow: (/** @type {number} */ factor, /** @type {number} */ round) => `${round < 1 ? `about ${Math.round(1 / round)} rounds a second` : `a round in about ${seconds(round)}`}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"}`,
+  slow: (/** @type {number} */ factor, /** @type {number} */ round) =>
+    `${round < 1 ? `about ${Math.round(1 / round)} rounds a second` : `a round in about ${seconds(round)}`}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"}`,
 
   views: "Views of this round",
   view: { tree: "Round", mask: "Mask and KV cache", odds: "Odds", window: "How it guessed" },
   roundAndOdds: "Round and odds",
-  lead: (/** @type {string} */ label, /** @type {number} */ key) => `Press to step through the rounds of ${label} (key ${key})`,
+  lead: (/** @type {string} */ label, /** @type {number} */ key) =>
+    `Press to step through the rounds of ${label} (key ${key})`,
   leads: "leads",
   again: "repeats",
   againFrom: "From here on, the text repeats itself word for word. That is easy to guess.",
   repeats: (/** @type {number} */ n, /** @type {number} */ of) => `${n} of ${of} repeat`,
-  repeatsMean: "These tokens repeat earlier text word for word. That is easy to guess, which can flatter a proposer.",
-  repeating: (/** @type {string} */ words, /** @type {number} */ n, /** @type {number} */ of) => `${words}; ${n} of ${count(of, "token")} repeat (↺)`,
+  repeatsMean:
+    "These tokens repeat earlier text word for word. That is easy to guess, which can flatter a proposer.",
+  repeating: (/** @type {string} */ words, /** @type {number} */ n, /** @type {number} */ of) =>
+    `${words}; ${n} of ${count(of, "token")} repeat (↺)`,
   differs: "differs",
   fork: (/** @type {string} */ label) => `From here on, the text differs from that of ${label}.`,
   rateOf: (/** @type {number} */ value) => value.toFixed(1),
   clockOf: (/** @type {number} */ value) => value.toFixed(value < 10 ? 3 : 2),
   ratio: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   ratioOf: (/** @type {string} */ label) => `measured speed over that of ${label}`,
-  timeline: "The rounds of every lane on the recorded clocks: drafting striped, the target's pass blue, other work (judging, committing) grey. Barred passes were held up by something else. Rounds too short to be drawn apart follow each other without gaps. The slider and the keys below move through the same rounds.",
+  timeline:
+    "The rounds of every lane on the recorded clocks: drafting striped, the target's pass blue, other work (judging, committing) grey. Barred passes were held up by something else. Rounds too short to be drawn apart follow each other without gaps. The slider and the keys below move through the same rounds.",
   aheadKept: "Drafted during the target's pass; none of it is recorded as thrown away.",
   aheadGone: "Drafted during the target's pass and thrown away: the verdict was different.",
   gap: "gaps: between rounds",
-  timelineKeyMeans: /** @type {Record<string, string|undefined>} */ ({ draft: "The proposer's time", verify: "The target reads the root and the guesses", other: "Judging and committing" }),
-  timelineKey: { draft: "draft", verify: "target pass", other: "other work", held: "held up by something else", ahead: "drafted during the pass", gone: "and thrown away" },
+  timelineKeyMeans: /** @type {Record<string, string|undefined>} */ ({
+    draft: "The proposer's time",
+    verify: "The target reads the root and the guesses",
+    other: "Judging and committing",
+  }),
+  timelineKey: {
+    draft: "draft",
+    verify: "target pass",
+    other: "other work",
+    held: "held up by something else",
+    ahead: "drafted during the pass",
+    gone: "and thrown away",
+  },
 
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,
   untimed: "its times are not in this record",
   phasesAre: "draft: the proposer's time, even where it proposed nothing; other: judging and committing",
-  heldUp: "This pass of the target took at least twice the median of this lane's passes over as many tokens: another program was using the processor, or the models had just been loaded. The speeds include it. “Held up” is written beside the speedup only where such passes took a twentieth of a lane's time or more",
-  phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead, /** @type {number|null} */ usual) =>
+  heldUp:
+    "This pass of the target took at least twice the median of this lane's passes over as many tokens: another program was using the processor, or the models had just been loaded. The speeds include it. “Held up” is written beside the speedup only where such passes took a twentieth of a lane's time or more",
+  phases: (
+    /** @type {number} */ draft,
+    /** @type {number} */ verify,
+    /** @type {number} */ other,
+    /** @type {number} */ ahead,
+    /** @type {number|null} */ usual,
+  ) =>
     `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}target pass ${seconds(verify)}${usual === null ? "" : ` (usually ${seconds(usual)})`} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
 
-  queued: (/** @type {number} */ ahead, /** @type {number|null} */ wait) => `Waiting: ${count(ahead, "run")} ahead of yours${wait === null ? "" : `, about ${roughly(wait)} s`}. It starts automatically.`,
+  queued: (/** @type {number} */ ahead, /** @type {number|null} */ wait) =>
+    `Waiting: ${count(ahead, "run")} ahead of yours${wait === null ? "" : `, about ${roughly(wait)} s`}. It starts automatically.`,
   connecting: "Waiting for the run to start.",
   reconnecting: "The connection was lost; trying again.",
   lost: "The run can no longer be reached. Start it again.",
   loading: "Loading the record of the run.",
   noRecord: "The record of this run could not be read.",
   empty: "Nothing to show yet. A run appears here as soon as it starts.",
-
 };
 
 /** A page that contains its own record. */

@@ -17,7 +17,12 @@ export function createRound() {
   const title = el("h2", { class: "round-title" });
   const phases = el("span", { class: "phases", title: T.phasesAre });
   const tree = createTree();
-  const root = el("section", { class: "strip" }, el("div", { class: "strip-head" }, title, phases), tree.root);
+  const root = el(
+    "section",
+    { class: "strip" },
+    el("div", { class: "strip-head" }, title, phases),
+    tree.root,
+  );
 
   return {
     root,
@@ -29,7 +34,10 @@ export function createRound() {
       const { lane } = view.lanes[view.lead] ?? {};
       const trace = round && knows(view, "times") ? (lane?.trace ?? null) : null;
       const usual = trace && round && !lane.untimed ? usualInstead(trace, round.index) : null;
-      setText(phases, !trace || !round ? "" : lane.untimed ? T.untimed : phaseText(trace, round.index, usual));
+      setText(
+        phases,
+        !trace || !round ? "" : lane.untimed ? T.untimed : phaseText(trace, round.index, usual),
+      );
       phases.title = T.phasesAre + (usual === null ? "" : `. ${T.heldUp}`);
       tree.show(view);
     },

@@ -24,7 +24,9 @@ export function itemsOf(whole, done, open) {
   const pruned = whole.proposals.filter((item) => item.verdict === "pruned").length;
   const folded = pruned >= FOLDED_FROM && !open;
   const read = whole.proposals.filter(wasRead);
-  const unread = whole.proposals.filter((item) => (item.verdict === "pruned" ? !folded : done && !wasRead(item)));
+  const unread = whole.proposals.filter((item) =>
+    item.verdict === "pruned" ? !folded : done && !wasRead(item),
+  );
   const all = [...read, ...unread];
   /** @type {(Item & {item: Proposal|null})[]} the token that the target adds is no proposal */
   const items = [];
@@ -53,15 +55,29 @@ export function factsOf(lane, round, target, done) {
   const record = round?.nodes ?? {};
   // At temperature 0 the judge's p and q are only 0 and 1, and the models' own say more; above it the judge's decide.
   const own = lane.temperature === 0;
-  const columns = { p: list(record.p), q: list(record.q), mp: list(record.penalised_p ?? record.model_p), mq: list(record.penalised_q ?? record.model_q), rank: list(record.rank) };
+  const columns = {
+    p: list(record.p),
+    q: list(record.q),
+    mp: list(record.penalised_p ?? record.model_p),
+    mq: list(record.penalised_q ?? record.model_q),
+    rank: list(record.rank),
+  };
   const fixed = !lane.draws && columns.q.every((value) => number(value) === null || value === 1); // for the judge; its own q is what the draft had
   /** @param {number} node */
-  const qOf = (node) => (own || fixed || number(columns.mq[node]) === null ? number(columns.mq[node]) : number(columns.q[node]));
+  const qOf = (node) =>
+    own || fixed || number(columns.mq[node]) === null ? number(columns.mq[node]) : number(columns.q[node]);
   /** @param {number} node */
-  const pOf = (node) => (target ? ((own ? number(columns.mp[node]) : null) ?? number(columns.p[node])) : null);
+  const pOf = (node) =>
+    target ? ((own ? number(columns.mp[node]) : null) ?? number(columns.p[node])) : null;
   const drafted = columns.mq.some((value) => number(value) !== null);
   /** @type {"q"|"p"|"none"|"live"} */
-  const by = drafted ? "q" : target && columns.p.some((value) => number(value) !== null) ? "p" : lane.trace ? "none" : "live";
+  const by = drafted
+    ? "q"
+    : target && columns.p.some((value) => number(value) !== null)
+      ? "p"
+      : lane.trace
+        ? "none"
+        : "live";
   const width = { q: qOf, p: pOf, none: () => null, live: () => null }[by];
   const written = done ? list(round?.positions).find((place) => place?.source !== "accepted") : null;
   const best = number(list(written?.p?.id)[0]); // after penalties, as ranks are
@@ -76,9 +92,16 @@ export function factsOf(lane, round, target, done) {
     drafted,
     judged: target && columns.p.length > 0,
     /** @param {Key} key */
-    of: (key) => key === OWN
-      ? { p: ownP, q: null, ownQ: false, rank: first ? 1 : null, width: null }
-      : { p: pOf(key), q: qOf(key), ownQ: fixed && !own, rank: target ? number(columns.rank[key]) : null, width: bound(width(key)) },
+    of: (key) =>
+      key === OWN
+        ? { p: ownP, q: null, ownQ: false, rank: first ? 1 : null, width: null }
+        : {
+            p: pOf(key),
+            q: qOf(key),
+            ownQ: fixed && !own,
+            rank: target ? number(columns.rank[key]) : null,
+            width: bound(width(key)),
+          },
   };
 }
 

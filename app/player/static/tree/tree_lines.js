@@ -22,7 +22,12 @@ const ABOVE = ["rejected", "plain", "accepted", "corrected", "bonus"]; // what i
 export function createLines() {
   const route = svg("path", { class: "route" }); // under the lines, whose width says something
   const trail = svg("path", { class: "trail" });
-  const root = svg("svg", { class: "tree-lines", preserveAspectRatio: "none", "aria-hidden": "true" }, route, trail);
+  const root = svg(
+    "svg",
+    { class: "tree-lines", preserveAspectRatio: "none", "aria-hidden": "true" },
+    route,
+    trail,
+  );
   /** @type {Map<Key, string>} */
   const curves = new Map();
   /** @type {Map<string, {name: string, path: SVGPathElement, known: Record<string, string>}>} by look; kept from round to round */
@@ -35,7 +40,11 @@ export function createLines() {
     const name = `${layer + 1} ${verdict} ${width}`;
     const found = looks.get(name);
     if (found) return found;
-    const made = { name, path: svg("path", { class: `edge ${verdict}`, ...(width ? { "stroke-width": width } : {}) }), known: {} };
+    const made = {
+      name,
+      path: svg("path", { class: `edge ${verdict}`, ...(width ? { "stroke-width": width } : {}) }),
+      known: {},
+    };
     looks.set(name, made);
     return made;
   }
@@ -58,14 +67,19 @@ export function createLines() {
       /** @type {Map<ReturnType<typeof lookOf>, string>} */
       const shapes = new Map();
       for (const [node, { verdict, width }] of nodes) {
-        const look = lookOf(verdict, width === null ? "" : (Math.round(2 * (THIN + (THICK - THIN) * width)) / 2).toFixed(1));
+        const look = lookOf(
+          verdict,
+          width === null ? "" : (Math.round(2 * (THIN + (THICK - THIN) * width)) / 2).toFixed(1),
+        );
         shapes.set(look, (shapes.get(look) ?? "") + curveTo(node));
       }
       for (const look of looks.values()) if (!shapes.has(look)) look.path.remove();
-      [...shapes].sort(([one], [other]) => (one.name < other.name ? -1 : 1)).forEach(([look, shape], order) => {
-        insertAt(root, look.path, order + 1);
-        write(look, "shape", shape, (value) => look.path.setAttribute("d", value));
-      });
+      [...shapes]
+        .sort(([one], [other]) => (one.name < other.name ? -1 : 1))
+        .forEach(([look, shape], order) => {
+          insertAt(root, look.path, order + 1);
+          write(look, "shape", shape, (value) => look.path.setAttribute("d", value));
+        });
     },
     /** @param {Item[]} path the accepted nodes */
     accept(path) {
@@ -79,7 +93,12 @@ export function createLines() {
      */
     point(items, node) {
       let way = "";
-      for (let key = node; key !== ROOT && curves.has(key); key = items.find((item) => item.node === key)?.parent ?? ROOT) way += curveTo(key);
+      for (
+        let key = node;
+        key !== ROOT && curves.has(key);
+        key = items.find((item) => item.node === key)?.parent ?? ROOT
+      )
+        way += curveTo(key);
       trail.setAttribute("d", way);
     },
   };
@@ -94,7 +113,12 @@ export function createLines() {
 function curve(layout, item) {
   const from = nonNull(layout.places.get(item.parent));
   const to = nonNull(layout.places.get(item.node));
-  const [x, y, right, low] = [from.column + (from.wide ?? 1) - 1 + CHIP, from.row + 0.5, to.column, to.row + 0.5];
+  const [x, y, right, low] = [
+    from.column + (from.wide ?? 1) - 1 + CHIP,
+    from.row + 0.5,
+    to.column,
+    to.row + 0.5,
+  ];
   if (right < x) return `M${x.toFixed(3)} ${y}h${END}M${right - END} ${low}h${END}`;
   const middle = ((x + right) / 2).toFixed(3);
   return `M${x.toFixed(3)} ${y}C${middle} ${y} ${middle} ${low} ${right} ${low}`;

@@ -22,7 +22,10 @@ import { LONG } from "./tree_size.js";
 
 /** @param {Key} key */
 export function makeNode(key) {
-  const [mark, word] = [el("span", { class: "mark", "aria-hidden": "true" }), el("span", { class: "chip-text" })];
+  const [mark, word] = [
+    el("span", { class: "mark", "aria-hidden": "true" }),
+    el("span", { class: "chip-text" }),
+  ];
   const [p, q] = [el("span"), el("span")];
   const chip = el(
     "button",
@@ -45,7 +48,14 @@ export function paintNode(node, known) {
   const { text, verdict, p, q, ownQ, rank, isOwn, detail } = known;
   const [pIs, qIs] = [p === null ? "" : `p ${prob(p)}`, q === null ? "" : W.qIs(prob(q), ownQ)];
   const numbers = detail === "full" || detail === "pair"; // what is not drawn is left empty: a tree of 64 nodes then steps faster
-  const states = ["chip", verdict, isOwn && "ghost", rank === 1 && (detail === "text" || detail === "word") && "flagged", known.judging && "judging", known.focus];
+  const states = [
+    "chip",
+    verdict,
+    isOwn && "ghost",
+    rank === 1 && (detail === "text" || detail === "word") && "flagged",
+    known.judging && "judging",
+    known.focus,
+  ];
   setClass(node.chip, states.filter(Boolean).join(" "));
   write(node, "text", flat(text), (value) => {
     setText(node.word, value);
@@ -59,8 +69,15 @@ export function paintNode(node, known) {
     ? W.ownNode(quote(text), VERDICT[verdict] ?? verdict, quote(known.above), facts)
     : W.node(quote(text), VERDICT[verdict] ?? verdict, known.depth, quote(known.above), facts);
   write(node, "label", label, (value) => node.chip.setAttribute("aria-label", value));
-  write(node, "title", ownQ && q !== null ? `${label}.\n${W.ownQ}` : label, (value) => (node.chip.title = value));
-  write(node, "pressed", Boolean(known.focus), (value) => node.chip.setAttribute("aria-pressed", String(value)));
+  write(
+    node,
+    "title",
+    ownQ && q !== null ? `${label}.\n${W.ownQ}` : label,
+    (value) => (node.chip.title = value),
+  );
+  write(node, "pressed", Boolean(known.focus), (value) =>
+    node.chip.setAttribute("aria-pressed", String(value)),
+  );
   write(node, "stop", known.stop ? 0 : -1, (value) => (node.chip.tabIndex = value));
 }
 

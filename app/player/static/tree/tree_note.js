@@ -39,7 +39,8 @@ export function createNote() {
       if (key === fitted) return !is.hidden;
       root.style.cssText = `top: ${row}px; inline-size: ${wide}px; block-size: ${high}px`;
       const size = `${wide} ${scale}`;
-      if (!known.has(size)) { // asking makes the browser lay out the whole tree
+      if (!known.has(size)) {
+        // asking makes the browser lay out the whole tree
         is.hidden = lines.hidden = false;
         known.set(size, [is.offsetHeight, lines.offsetHeight]);
       }

@@ -25,8 +25,18 @@ const LOW_BORDERS = { ...BORDERS, bonus: 3 };
 
 /** @returns `root`, `draw(nodes, layout, size, detail)` */
 export function createOverlay() {
-  const [p, light, q, flags] = ["bar p", "bar light", "bar q", "flags"].map((name) => ({ path: svg("path", { class: name }), known: {} })); // q is striped: light under dashes
-  const root = svg("svg", { class: "tree-overlay", "aria-hidden": "true" }, p.path, light.path, q.path, flags.path);
+  const [p, light, q, flags] = ["bar p", "bar light", "bar q", "flags"].map((name) => ({
+    path: svg("path", { class: name }),
+    known: {},
+  })); // q is striped: light under dashes
+  const root = svg(
+    "svg",
+    { class: "tree-overlay", "aria-hidden": "true" },
+    p.path,
+    light.path,
+    q.path,
+    flags.path,
+  );
 
   /**
    * @param {Map<Key, Known>} nodes what is known of each
@@ -47,8 +57,13 @@ export function createOverlay() {
         corners += `M${(x - FLAG).toFixed(1)} ${y.toFixed(1)}h${FLAG}v${FLAG}z`;
       }
       if (low || (detail === "text" && isOwn)) continue; // nor has a double border
-      const [x, y, full] = [left + border + ASIDE, top + height - border - lift - HIGH / 2, Math.max(0, width - 2 * (border + ASIDE))];
-      const bar = (/** @type {number|null} */ share, /** @type {number} */ at) => share ? `M${x.toFixed(1)} ${at.toFixed(1)}h${(full * Math.min(share, 1)).toFixed(1)}` : "";
+      const [x, y, full] = [
+        left + border + ASIDE,
+        top + height - border - lift - HIGH / 2,
+        Math.max(0, width - 2 * (border + ASIDE)),
+      ];
+      const bar = (/** @type {number|null} */ share, /** @type {number} */ at) =>
+        share ? `M${x.toFixed(1)} ${at.toFixed(1)}h${(full * Math.min(share, 1)).toFixed(1)}` : "";
       above += bar(target, y - HIGH);
       below += bar(draft, y);
     }

@@ -13,7 +13,9 @@ export function createScroll(box) {
   let at = { left: 0, top: 0 };
   let looked = ""; // the last target
   let opened = ""; // the picture that it was scrolled for
-  box.addEventListener("scroll", () => (at = { left: box.scrollLeft, top: box.scrollTop }), { passive: true });
+  box.addEventListener("scroll", () => (at = { left: box.scrollLeft, top: box.scrollTop }), {
+    passive: true,
+  });
 
   return {
     /** Whether it was scrolled for a picture. */
@@ -29,7 +31,10 @@ export function createScroll(box) {
      * @param {Size} after
      */
     keep({ x, y }, before, after) {
-      box.scrollTo((at.left + x) / before.column * after.column - x, (at.top + y) / before.row * after.row - y);
+      box.scrollTo(
+        ((at.left + x) / before.column) * after.column - x,
+        ((at.top + y) / before.row) * after.row - y,
+      );
       at = { left: box.scrollLeft, top: box.scrollTop }; // at once, for the next key of a quick hand
     },
     /**
@@ -49,8 +54,20 @@ export function createScroll(box) {
       const fresh = opened !== picture;
       opened = picture;
       looked = target;
-      const left = into(place.column * size.column, (place.wide ?? 1) * size.column, at.left, room.width, fresh);
-      const top = into(place.row * size.row, size.row, at.top, Math.min(room.height, layout.rows * size.row), fresh);
+      const left = into(
+        place.column * size.column,
+        (place.wide ?? 1) * size.column,
+        at.left,
+        room.width,
+        fresh,
+      );
+      const top = into(
+        place.row * size.row,
+        size.row,
+        at.top,
+        Math.min(room.height, layout.rows * size.row),
+        fresh,
+      );
       if (!fresh && left === at.left && top === at.top) return;
       box.scrollTo(left, top);
       at = { left: Math.max(0, left), top: Math.max(0, top) };

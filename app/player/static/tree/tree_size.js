@@ -63,16 +63,27 @@ export function sizeOf(zoomMode, room, layout) {
   /** @param {number} value @param {number} low @param {number} high */
   const within = (value, low, high) => Math.min(Math.max(value, low * scale), high * scale);
   const down = (room.height - 6) / layout.rows;
-  if (zoomMode === "fit") return { column: within(across, LEAST.column, 150), row: within(down, LEAST.row, FULL.row) };
+  if (zoomMode === "fit")
+    return { column: within(across, LEAST.column, 150), row: within(down, LEAST.row, FULL.row) };
   if (zoomMode === "auto") {
     // Smaller as long as all of it is then seen; a tree that is too large even so is scrolled.
     const least = isNarrow(room) ? WORD : LEAST;
     const [narrow, low] = [across >= least.column * scale, down >= least.row * scale];
     const pair = layout.rows > PAIRED && across >= PAIR.column * scale && down >= PAIR.row * scale;
     const full = !pair && down >= NUMBERS * scale && layout.rows * FULL.row <= TALL;
-    return { column: within(across, narrow ? least.column : WORD.column, 176), row: pair ? PAIR.row * scale : full ? Math.min(down, FULL.row * scale) : within(down, low ? least.row : FLAT, FLAT) };
+    return {
+      column: within(across, narrow ? least.column : WORD.column, 176),
+      row: pair
+        ? PAIR.row * scale
+        : full
+          ? Math.min(down, FULL.row * scale)
+          : within(down, low ? least.row : FLAT, FLAT),
+    };
   }
-  return { column: Math.max(FULL.column * zoomMode, LEAST.column) * scale, row: Math.max(FULL.row * zoomMode, LEAST.row) * scale };
+  return {
+    column: Math.max(FULL.column * zoomMode, LEAST.column) * scale,
+    row: Math.max(FULL.row * zoomMode, LEAST.row) * scale,
+  };
 }
 
 /**
@@ -83,7 +94,12 @@ export function sizeOf(zoomMode, room, layout) {
  * @returns {{left: number, top: number, width: number, height: number}} px
  */
 export function boxOf({ column, row, wide = 1 }, size, detail) {
-  return { left: column * size.column, top: row * size.row + 2, width: (wide - GAP) * size.column, height: size.row - (detail === "full" ? 5 : 3) };
+  return {
+    left: column * size.column,
+    top: row * size.row + 2,
+    width: (wide - GAP) * size.column,
+    height: size.row - (detail === "full" ? 5 : 3),
+  };
 }
 
 /**
@@ -126,19 +142,33 @@ export function widened(layout, words, column, edge = WORDS.edge) {
     if (place && node !== OWN) longest[place.column] = Math.max(longest[place.column], word.length);
   }
   /** @param {number} least characters that each column has room for @param {number} most @param {number} [noted] the root's least */
-  const widths = (least, most, noted = NOTED) => longest.map((length, at) => pixels(Math.min(Math.max(length, least, at ? 0 : noted), most), edge) / column);
+  const widths = (least, most, noted = NOTED) =>
+    longest.map(
+      (length, at) => pixels(Math.min(Math.max(length, least, at ? 0 : noted), most), edge) / column,
+    );
   /** @param {number[]} given */
   const leftOf = (given) => layout.columns - given.reduce((sum, one) => sum + one + 1 - CHIP, 0);
   if (Math.max(...widths(0, Infinity)) <= CHIP) return layout;
   const shortest = edge === WORDS.edge ? SHORTEST : NOTED; // of a phone's few columns any may get the target's own token
   const whole = [8, 7, 6, 5, 4, 3].filter((least) => least >= shortest).map((least) => [least, Infinity]);
-  const tried = [...whole, [shortest, Infinity, shortest], ...[16, 14, 12, 10, 9, 8, 7].map((most) => [shortest, most])];
-  const wanted = tried.map(([least, most, noted]) => widths(least, most, noted)).find((each) => leftOf(each) >= 0);
+  const tried = [
+    ...whole,
+    [shortest, Infinity, shortest],
+    ...[16, 14, 12, 10, 9, 8, 7].map((most) => [shortest, most]),
+  ];
+  const wanted = tried
+    .map(([least, most, noted]) => widths(least, most, noted))
+    .find((each) => leftOf(each) >= 0);
   if (!wanted) return layout;
   const left = leftOf(wanted);
   const wide = wanted.map((one) => one + 1 - CHIP + left / layout.columns);
   const starts = wide.map((_, at) => wide.slice(0, at).reduce((sum, one) => sum + one, 0));
-  const places = new Map([...layout.places].map(([node, { column: at, row }]) => [node, { column: starts[at], row, wide: wide[at] }]));
+  const places = new Map(
+    [...layout.places].map(([node, { column: at, row }]) => [
+      node,
+      { column: starts[at], row, wide: wide[at] },
+    ]),
+  );
   return { ...layout, places };
 }
 
@@ -187,8 +217,15 @@ export function stretched(layout, items, words, column, edge) {
  */
 export function drawn(zoomMode, room, items, straight, words) {
   const plain = fitting(straight, room);
-  const across = isChain(items) ? acrossOf(zoomMode, room, items.filter(({ node }) => node !== OWN).length) : null;
-  const base = across === null ? (isChain(items) ? plain : (treeInLines(zoomMode, room, straight) ?? plain)) : folded(items, across);
+  const across = isChain(items)
+    ? acrossOf(zoomMode, room, items.filter(({ node }) => node !== OWN).length)
+    : null;
+  const base =
+    across === null
+      ? isChain(items)
+        ? plain
+        : (treeInLines(zoomMode, room, straight) ?? plain)
+      : folded(items, across);
   const size = sizeOf(zoomMode, room, base);
   if (detailOf(size, room.scale) === "mark") return base; // no word needs room
   const column = size.column / room.scale;

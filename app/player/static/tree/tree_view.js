@@ -37,7 +37,12 @@ export function createTree() {
   const nodes = new Map();
   const lines = createLines();
   const overlay = createOverlay();
-  const rootLabel = el("span", { class: "stem" }, el("span", { class: "stem-mark" }, W.rootMark), el("span", { class: "chip-text" }));
+  const rootLabel = el(
+    "span",
+    { class: "stem" },
+    el("span", { class: "stem-mark" }, W.rootMark),
+    el("span", { class: "chip-text" }),
+  );
   const note = createNote();
   const field = el("div", { class: "tree-field" }, lines.root, rootLabel, note.root, overlay.root);
   const box = el("div", { class: "tree", role: "group" }, field);
@@ -46,14 +51,25 @@ export function createTree() {
   const scroll = createScroll(box);
   /** @type {Parameters<typeof write>[0]} */
   const drawn = { known: {} }; // sizes as last written
-  const zoom = createZoom(box, { by: (factor, at) => resize(zoomed(current(), room.scale, factor), at), to: (view) => toggle(view === "fit" ? "fit" : 1) });
+  const zoom = createZoom(box, {
+    by: (factor, at) => resize(zoomed(current(), room.scale, factor), at),
+    to: (view) => toggle(view === "fit" ? "fit" : 1),
+  });
   const toggle = (/** @type {"fit"|1} */ view) => resize(zoomMode === view ? "auto" : view, null); // pressed again, back to how it began
   const cue = el("p", { class: "hint tree-cue", hidden: true });
   const fold = el("button", { type: "button", class: "more-rows", hidden: true });
   const lost = el("p", { class: "hint", hidden: true });
   const legend = createLegend();
   const tapped = el("p", { class: "hint tapped", hidden: true }); // on a phone, whose nodes have no room for numbers
-  const parts = [el("div", { class: "tree-bar" }, el("p", { class: "guide" }, about, guide), zoom.root), box, tapped, cue, fold, lost, legend.root];
+  const parts = [
+    el("div", { class: "tree-bar" }, el("p", { class: "guide" }, about, guide), zoom.root),
+    box,
+    tapped,
+    cue,
+    fold,
+    lost,
+    legend.root,
+  ];
   const root = el("div", { class: "chips", role: "group" });
 
   let shape = /** @type {Shape|null} */ (null);
@@ -76,13 +92,20 @@ export function createTree() {
       return;
     }
     room = roomOf(box);
-    if (scroll.opened() && room.width === before.width && room.height === before.height && room.scale === before.scale) return;
+    if (
+      scroll.opened() &&
+      room.width === before.width &&
+      room.height === before.height &&
+      room.scale === before.scale
+    )
+      return;
     if (shape) refit();
     reveal(true);
   });
   for (const part of [box, root]) observer.observe(part);
   box.addEventListener("keydown", onKey);
-  for (const name of ["pointerover", "focusin"]) field.addEventListener(name, (event) => showTrail(elementOf(event)));
+  for (const name of ["pointerover", "focusin"])
+    field.addEventListener(name, (event) => showTrail(elementOf(event)));
   for (const name of ["pointerleave", "focusout"]) field.addEventListener(name, () => showTrail(null));
   fold.onclick = () => {
     if (!shape || !shown) return;
@@ -105,7 +128,10 @@ export function createTree() {
     const lane = view.lanes[view.lead].lane;
     const whole = lane.rounds[round.index];
     const done = !view.moment || view.moment.phase === "committed";
-    const wanted = view.chosen && view.focus?.lane === view.lead && view.focus.round === round.index ? view.focus.node : null;
+    const wanted =
+      view.chosen && view.focus?.lane === view.lead && view.focus.round === round.index
+        ? view.focus.node
+        : null;
     const open = unfolded === whole || (wanted !== null && whole.proposals[wanted]?.verdict === "pruned");
     if (!shape || shape.whole !== whole || shape.done !== done || shape.open !== open) {
       const seen = whole.proposals.filter(wasRead);
@@ -155,7 +181,10 @@ export function createTree() {
     const own = shape?.whole.tokens.find((token) => token.node < 0)?.name ?? "";
     /** @type {[Key, string][]} */
     const words = items.map(({ node, item }) => [node, flat(item?.text ?? own)]);
-    layout = drawnIn(zoomMode, room, items, straight, [[ROOT, rootLabel.lastChild?.textContent ?? ""], ...words]);
+    layout = drawnIn(zoomMode, room, items, straight, [
+      [ROOT, rootLabel.lastChild?.textContent ?? ""],
+      ...words,
+    ]);
     lines.fit(layout, items);
   }
 
@@ -193,7 +222,10 @@ export function createTree() {
       painted.set(key, known);
     }
     strike();
-    setNote(tapped, view.chosen && here !== null && isNarrow(room) ? (nodes.get(here)?.chip.title ?? "") : "");
+    setNote(
+      tapped,
+      view.chosen && here !== null && isNarrow(room) ? (nodes.get(here)?.chip.title ?? "") : "",
+    );
     legend.show(items.length > 0 && items[0].node !== OWN ? facts.by : "", showRoute(round), facts);
   }
 
@@ -214,8 +246,10 @@ export function createTree() {
     if (shown?.current) showRoute(shown.current);
     const { column, row } = current();
     const detail = detailOf({ column, row }, room.scale);
-    const placeOf = (/** @type {Key} */ key) => boxOf(nonNull(layout.places.get(key)), { column, row }, detail);
-    const sized = (/** @type {{width: number, height: number}} */ { width, height }) => `inline-size: ${width}px; block-size: ${height}px`;
+    const placeOf = (/** @type {Key} */ key) =>
+      boxOf(nonNull(layout.places.get(key)), { column, row }, detail);
+    const sized = (/** @type {{width: number, height: number}} */ { width, height }) =>
+      `inline-size: ${width}px; block-size: ${height}px`;
     write(drawn, "detail", detail, (value) => {
       box.dataset.detail = value;
       if (shape && shown?.current) paint(shape, shown, shown.current);
@@ -224,10 +258,20 @@ export function createTree() {
     rootLabel.classList.toggle("noted", note.fit(layout, { column, row }, room.scale));
     for (const item of items) {
       const [node, place] = [nonNull(nodes.get(item.node)), placeOf(item.node)];
-      write(node, "place", `left: ${place.left}px; top: ${place.top}px; ${sized(place)}`, (value) => (node.slot.style.cssText = value));
+      write(
+        node,
+        "place",
+        `left: ${place.left}px; top: ${place.top}px; ${sized(place)}`,
+        (value) => (node.slot.style.cssText = value),
+      );
     }
     const [wide, high] = [layout.columns * column, layout.rows * row];
-    write(drawn, "field", `inline-size: ${wide - GAP * column}px; block-size: ${high}px`, (value) => (field.style.cssText = value));
+    write(
+      drawn,
+      "field",
+      `inline-size: ${wide - GAP * column}px; block-size: ${high}px`,
+      (value) => (field.style.cssText = value),
+    );
     write(drawn, "lines", `${wide}px`, (value) => (lines.root.style.inlineSize = value));
     const over = wide > room.width + 12 || high > room.height;
     setNote(cue, shape && over && room.width ? W.treeCue : "");
@@ -258,7 +302,8 @@ export function createTree() {
     const point = at ?? { x: room.width / 2, y: Math.min(room.height, layout.rows * before.row) / 2 };
     zoomMode = typeof to === "number" ? Math.min(Math.max(to, 0.3), 2.5) : to;
     refit();
-    if (folded !== layout.lines) reveal(true); // another picture
+    if (folded !== layout.lines)
+      reveal(true); // another picture
     else scroll.keep(point, before, current());
   }
 
@@ -287,7 +332,15 @@ export function createTree() {
     /** @type {HTMLElement|null} */
     const chip = elementOf(event).closest(".chip");
     let took = zoom.key(event);
-    if (!took && chip && /^Arrow/.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey) {
+    if (
+      !took &&
+      chip &&
+      /^Arrow/.test(event.key) &&
+      !event.ctrlKey &&
+      !event.metaKey &&
+      !event.altKey &&
+      !event.shiftKey
+    ) {
       const next = beside(layout, items, keyOf(Number(chip.dataset.node)), /** @type {Arrow} */ (event.key));
       took = next !== null || event.key === "ArrowUp" || event.key === "ArrowDown";
       if (next !== null) {

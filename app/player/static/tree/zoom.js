@@ -15,7 +15,11 @@ const DRAGGED = 4; // px, from which a press on the background is a drag
 export function createZoom(box, on) {
   /** @param {string} name @param {string} label @param {Node|string} face @param {() => void} press */
   const button = (name, label, face, press) => {
-    const made = el("button", { type: "button", class: `zoom-button ${name}`, "aria-label": label, title: label }, face);
+    const made = el(
+      "button",
+      { type: "button", class: `zoom-button ${name}`, "aria-label": label, title: label },
+      face,
+    );
     made.onclick = press;
     return made;
   };
@@ -29,15 +33,29 @@ export function createZoom(box, on) {
     button("fit", W.zoomFit, W.zoomFitWord, () => on.to("fit")),
     button("full", W.zoomFull, W.zoomFullWord, () => on.to("full")),
   );
-  box.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey) return;
-    event.preventDefault();
-    const frame = box.getBoundingClientRect();
-    on.by(event.deltaY < 0 ? STEP : 1 / STEP, { x: event.clientX - frame.left, y: event.clientY - frame.top });
-  }, { passive: false });
+  box.addEventListener(
+    "wheel",
+    (event) => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();
+      const frame = box.getBoundingClientRect();
+      on.by(event.deltaY < 0 ? STEP : 1 / STEP, {
+        x: event.clientX - frame.left,
+        y: event.clientY - frame.top,
+      });
+    },
+    { passive: false },
+  );
   pan(box);
   /** @type {Record<string, () => void>} */
-  const keys = { "+": closer, "=": closer, "-": out, "−": out, f: () => on.to("fit"), 0: () => on.to("full") };
+  const keys = {
+    "+": closer,
+    "=": closer,
+    "-": out,
+    "−": out,
+    f: () => on.to("fit"),
+    0: () => on.to("full"),
+  };
   return {
     root,
     key(event) {
