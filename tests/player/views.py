@@ -25,7 +25,7 @@ _STAGE = """async text => {
   const box = document.createElement("div");
   box.className = "player";
   window.lane = model.laneOf(record, "Lane");
-  window.views = { odds: odds.createOdds(), window: proposer.createWindow() };
+  window.views = { odds: new odds.OddsView(), window: proposer.createWindow() };
   window.views.window.wake(true);
   box.append(views.odds.root, views.window.root);
   window.shadow.lastElementChild.replaceChildren(box);

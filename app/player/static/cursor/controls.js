@@ -27,24 +27,11 @@ const FORWARD = new Set(["step", "next", "last"]);
  * @typedef {Record<Move, () => void> & {scrub: (stop: number) => void, speed: (value: number) => void}} Moves
  */
 
-/**
- * @param {Moves & {help: () => void}} on
- * @returns `root`, `show(view, rounds, early)`, `playing(is, speed, words)`
- */
-export function createControls(on) {
-  const buttons = /** @type {Record<Move, HTMLButtonElement>} */ ({});
-  const row = el("div", { class: "buttons" });
-  for (const name of MOVES) {
-    const button = el(
-      "button",
-      { type: "button", class: `control ${name}`, "aria-label": T[name], title: T[name] },
-      icon(ICONS[name]),
-    );
-    button.onclick = () => on[name]();
-    buttons[name] = button;
-    row.append(button);
-  }
-  const slider = el("input", {
+/** `root`, `show(view, rounds, early)`, `playing(is, speed, words)`. */
+export class Controls {
+  buttons = /** @type {Record<Move, HTMLButtonElement>} */ ({});
+  row = el("div", { class: "buttons" });
+  slider = el("input", {
     type: "range",
     min: 0,
     max: 0,
@@ -53,89 +40,104 @@ export function createControls(on) {
     "aria-label": T.slider,
     class: "slider",
   });
-  const where = el("span", { class: "where" });
-  const speed = el("select", { class: "speed", "aria-label": T.speed, title: T.pace });
-  for (const value of SPEEDS) speed.append(el("option", { value, selected: value === 1 }, `${value}×`));
-  const help = el(
+  where = el("span", { class: "where" });
+  speed = el("select", { class: "speed", "aria-label": T.speed, title: T.pace });
+  helpButton = el(
     "button",
     { type: "button", class: "control help", "aria-label": T.help, title: T.help },
     "?",
   );
-  const byKeys = el("span", { class: "by-keys" }, T.byKeys);
-  const pace = el("span", { class: "pace" });
-  const root = el(
+  byKeys = el("span", { class: "by-keys" }, T.byKeys);
+  pace = el("span", { class: "pace" });
+  root = el(
     "div",
     { class: "controls" },
-    row,
-    el("div", { class: "scrub" }, slider, el("div", { class: "scrub-words" }, where, pace)),
-    speed,
-    byKeys,
-    help,
+    this.row,
+    el("div", { class: "scrub" }, this.slider, el("div", { class: "scrub-words" }, this.where, this.pace)),
+    this.speed,
+    this.byKeys,
+    this.helpButton,
   );
+  at = 0; // where it is
+  from = 0; // where it was as a finger touched it: if the page is scrolled from there, it goes back
+  hinted = ""; // where a hint is shown: the lane and the stop
+  here = "";
 
-  help.onclick = () => on.help();
-  slider.oninput = () => on.scrub(Number(slider.value));
-  let [at, from] = [0, 0]; // where it stands, and stood as a finger touched it: if the page is scrolled from there, it goes back
-  slider.addEventListener("pointerdown", () => (from = at));
-  slider.addEventListener("pointercancel", () => on.scrub(from));
-  speed.onchange = () => on.speed(Number(speed.value));
+  /** @param {Moves & {help: () => void}} on */
+  constructor(on) {
+    this.on = on;
+    for (const name of MOVES) {
+      const button = el(
+        "button",
+        { type: "button", class: `control ${name}`, "aria-label": T[name], title: T[name] },
+        icon(ICONS[name]),
+      );
+      button.onclick = () => this.on[name]();
+      this.buttons[name] = button;
+      this.row.append(button);
+    }
+    for (const value of SPEEDS)
+      this.speed.append(el("option", { value, selected: value === 1 }, `${value}×`));
+    this.helpButton.onclick = () => this.on.help();
+    this.slider.oninput = () => this.on.scrub(Number(this.slider.value));
+    this.slider.addEventListener("pointerdown", () => (this.from = this.at));
+    this.slider.addEventListener("pointercancel", () => this.on.scrub(this.from));
+    this.speed.onchange = () => this.on.speed(Number(this.speed.value));
+  }
 
-  let hinted = ""; // where a hint is shown: the lane and the stop
-  let here = "";
-  return {
-    root,
-    /** @param {string} text where the cursor is, until it moves @param {string} why */
-    hint(text, why) {
-      setText(pace, text);
-      pace.title = why;
-      hinted = here;
-    },
-    /**
-     * @param {View} view
-     * @param {number} rounds the leading lane's
-     * @param {boolean} early whether the run was stopped early
-     */
-    show(view, rounds, early) {
-      const { stop, last, begun } = view;
-      here = `${view.lead} ${stop}`;
-      at = stop;
-      if (hinted && hinted !== here) {
-        setText(pace, "");
-        pace.title = "";
-        hinted = "";
-      }
-      if (slider.max !== String(last)) slider.max = String(last);
-      if (slider.value !== String(stop)) slider.value = String(stop);
-      slider.style.setProperty("--filled", `${last ? (100 * stop) / last : 0}%`);
-      const inside = begun ? `: ${T.phase(begun.moment, begun.round.proposals.filter(wasRead).length)}` : "";
-      const over = stop > rounds || (view.atEnd && view.lanes.length > 1); // of a lane alone its last round is the end
-      const words =
-        stop === 0
-          ? T.atPrompt
-          : over
-            ? early
-              ? T.stoppedEnd
-              : T.atEnd
-            : `${T.roundOf(stop, rounds)}${inside}`;
-      setText(where, words);
-      slider.setAttribute("aria-valuetext", words);
-      for (const name of MOVES) {
-        const off = name !== "play" && (FORWARD.has(name) ? view.atEnd : stop === 0);
-        buttons[name].setAttribute("aria-disabled", String(off)); // stays focusable, to keep the focus in the bar
-      }
-    },
-    /**
-     * @param {boolean} is
-     * @param {number} at the speed
-     * @param {string} words how that compares to the run's own speed
-     */
-    playing(is, at, words) {
-      const name = is ? "pause" : "play";
-      buttons.play.replaceChildren(icon(ICONS[name]));
-      buttons.play.setAttribute("aria-label", T[name]);
-      buttons.play.setAttribute("title", T[name]);
-      speed.value = String(at);
-      setText(pace, words);
-    },
-  };
+  /** @param {string} text where the cursor is, until it moves @param {string} why */
+  hint(text, why) {
+    setText(this.pace, text);
+    this.pace.title = why;
+    this.hinted = this.here;
+  }
+
+  /**
+   * @param {View} view
+   * @param {number} rounds the leading lane's
+   * @param {boolean} early whether the run was stopped early
+   */
+  show(view, rounds, early) {
+    const { stop, last, begun } = view;
+    this.here = `${view.lead} ${stop}`;
+    this.at = stop;
+    if (this.hinted && this.hinted !== this.here) {
+      setText(this.pace, "");
+      this.pace.title = "";
+      this.hinted = "";
+    }
+    if (this.slider.max !== String(last)) this.slider.max = String(last);
+    if (this.slider.value !== String(stop)) this.slider.value = String(stop);
+    this.slider.style.setProperty("--filled", `${last ? (100 * stop) / last : 0}%`);
+    const inside = begun ? `: ${T.phase(begun.moment, begun.round.proposals.filter(wasRead).length)}` : "";
+    const over = stop > rounds || (view.atEnd && view.lanes.length > 1); // of a lane alone its last round is the end
+    const words =
+      stop === 0
+        ? T.atPrompt
+        : over
+          ? early
+            ? T.stoppedEnd
+            : T.atEnd
+          : `${T.roundOf(stop, rounds)}${inside}`;
+    setText(this.where, words);
+    this.slider.setAttribute("aria-valuetext", words);
+    for (const name of MOVES) {
+      const off = name !== "play" && (FORWARD.has(name) ? view.atEnd : stop === 0);
+      this.buttons[name].setAttribute("aria-disabled", String(off)); // stays focusable, to keep the focus in the bar
+    }
+  }
+
+  /**
+   * @param {boolean} is
+   * @param {number} at the speed
+   * @param {string} words how that compares to the run's own speed
+   */
+  playing(is, at, words) {
+    const name = is ? "pause" : "play";
+    this.buttons.play.replaceChildren(icon(ICONS[name]));
+    this.buttons.play.setAttribute("aria-label", T[name]);
+    this.buttons.play.setAttribute("title", T[name]);
+    this.speed.value = String(at);
+    setText(this.pace, words);
+  }
 }

@@ -78,7 +78,7 @@ export function createFirstRound(on) {
   let timer = 0;
   let until = 0; // when real time ends at the latest
   /** @type {(() => void)[]} */
-  let waiting = [];
+  const waiting = [];
 
   /** @param {Cursor} cursor */
   function show(cursor) {

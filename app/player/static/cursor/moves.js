@@ -36,19 +36,18 @@ export function wantedAt(lanes, wanted) {
 }
 
 /**
- * @param {() => [Lane[], Cursor]} now
- * @param {(cursor: Cursor) => void} go
+ * @param {{lanes: Lane[], cursor: Cursor, go: (cursor: Cursor) => void}} on what is shown now, and what moves it
  * @returns {Omit<Moves, "play"|"speed">}
  */
-export function createMoves(now, go) {
+export function createMoves(on) {
   /** @param {number} stop */
-  const to = (stop) => go(whole(now()[1], stop));
+  const to = (stop) => on.go(whole(on.cursor, stop));
   return {
     first: () => to(0),
-    previous: () => go(byRound(...now(), -1)),
-    back: () => go(byEvent(...now(), -1)),
-    step: () => go(byEvent(...now(), 1)),
-    next: () => go(byRound(...now(), 1)),
+    previous: () => on.go(byRound(on.lanes, on.cursor, -1)),
+    back: () => on.go(byEvent(on.lanes, on.cursor, -1)),
+    step: () => on.go(byEvent(on.lanes, on.cursor, 1)),
+    next: () => on.go(byRound(on.lanes, on.cursor, 1)),
     last: () => to(Infinity),
     scrub: to,
   };

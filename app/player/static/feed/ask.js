@@ -18,14 +18,10 @@ export function wantsSpace(text, words) {
   return /[\p{L}\p{N},;:!?)\]}"”’%…]$/u.test(text) || (text.endsWith(".") && /^[\p{Lu}\p{N}]/u.test(words));
 }
 
-/**
- * @param {(question: number, words: string) => Promise<string|null>} send submits the answer; resolves to a
- *   sentence if it was not taken
- * @returns the question's view: `root`, `show(message)`
- */
-export function createAsk(send) {
-  const text = el("p", { class: "ask-text" });
-  const input = el("input", {
+/** `root`, `show(message)`. */
+export class Ask {
+  text = el("p", { class: "ask-text" });
+  input = el("input", {
     type: "text",
     class: "ask-words",
     "aria-label": Q.title,
@@ -33,74 +29,77 @@ export function createAsk(send) {
     autocapitalize: "off",
     spellcheck: "false",
   });
-  const button = el("button", { type: "submit", class: "ask-send" }, Q.send);
-  const hint = el("p", { class: "hint", "aria-live": "polite" });
-  const space = el("button", { type: "button", class: "ask-space", hidden: true }, "␣");
-  const line = el("div", { class: "ask-line" }, space, input, button);
-  const root = el(
-    "form",
-    { class: "ask", hidden: true, "aria-label": Q.title },
-    el("h2", {}, Q.title),
-    text,
-    line,
-    hint,
-  );
+  hint = el("p", { class: "hint", "aria-live": "polite" });
+  space = el("button", { type: "button", class: "ask-space", hidden: true }, "␣");
   /** @type {Question|null} */
-  let asked = null;
-
-  let joins = false; // whether the words continue the last one
-
+  asked = null;
+  joins = false; // whether the words continue the last one
   /** What is sent: with the space that is usually forgotten. */
-  const words = () =>
-    !joins && wantsSpace(asked?.text ?? "", input.value) ? ` ${input.value}` : input.value;
+  words = () =>
+    !this.joins && wantsSpace(this.asked?.text ?? "", this.input.value)
+      ? ` ${this.input.value}`
+      : this.input.value;
 
-  function advise() {
-    space.hidden = !wantsSpace(asked?.text ?? "", input.value);
-    space.setAttribute("aria-pressed", String(!joins));
-    space.setAttribute("aria-label", joins ? Q.noSpace : Q.space);
-    space.title = joins ? Q.noSpace : Q.space;
-    setText(hint, input.value ? Q.sent(words()) : Q.hint);
+  /**
+   * @param {(question: number, words: string) => Promise<string|null>} send submits the answer; resolves to a
+   *   sentence if it was not taken
+   */
+  constructor(send) {
+    this.send = send;
+    this.button = el("button", { type: "submit", class: "ask-send" }, Q.send);
+    this.line = el("div", { class: "ask-line" }, this.space, this.input, this.button);
+    this.root = el(
+      "form",
+      { class: "ask", hidden: true, "aria-label": Q.title },
+      el("h2", {}, Q.title),
+      this.text,
+      this.line,
+      this.hint,
+    );
+    this.space.onclick = () => {
+      this.joins = !this.joins;
+      this.advise();
+      this.input.focus({ preventScroll: true });
+    };
+    this.input.oninput = () => this.advise();
+    this.root.onsubmit = async (event) => {
+      event.preventDefault();
+      if (!this.asked) return;
+      const { question } = this.asked;
+      this.button.disabled = true;
+      const refused = await this.send(question, this.words());
+      if (this.asked?.question !== question) return; // the next question has already arrived
+      this.button.disabled = false;
+      if (refused) setText(this.hint, refused);
+      else this.input.value = "";
+    };
   }
 
-  space.onclick = () => {
-    joins = !joins;
-    advise();
-    input.focus({ preventScroll: true });
-  };
+  advise() {
+    this.space.hidden = !wantsSpace(this.asked?.text ?? "", this.input.value);
+    this.space.setAttribute("aria-pressed", String(!this.joins));
+    this.space.setAttribute("aria-label", this.joins ? Q.noSpace : Q.space);
+    this.space.title = this.joins ? Q.noSpace : Q.space;
+    setText(this.hint, this.input.value ? Q.sent(this.words()) : Q.hint);
+  }
 
-  input.oninput = advise;
-  root.onsubmit = async (event) => {
-    event.preventDefault();
-    if (!asked) return;
-    const { question } = asked;
-    button.disabled = true;
-    const refused = await send(question, words());
-    if (asked?.question !== question) return; // the next question has already arrived
-    button.disabled = false;
-    if (refused) setText(hint, refused);
-    else input.value = "";
-  };
-
-  return {
-    root,
-    /** @param {Question|null} message null: no question is open */
-    show(message) {
-      asked = message;
-      root.hidden = !message;
-      root.closest(".player")?.classList.toggle("is-asking", message !== null); // covers what other lanes write
-      if (!message) return;
-      const said = String(message.text ?? "");
-      setText(
-        text,
-        (said.length > 200 ? `…${said.slice(-200)}` : said).replace(/ +$/, (run) => "␣".repeat(run.length)),
-      );
-      input.maxLength = Number(message.most) || 500;
-      input.value = "";
-      joins = false;
-      button.disabled = false;
-      advise();
-      input.focus({ preventScroll: true });
-      root.scrollIntoView({ block: "nearest" });
-    },
-  };
+  /** @param {Question|null} message null: no question is open */
+  show(message) {
+    this.asked = message;
+    this.root.hidden = !message;
+    this.root.closest(".player")?.classList.toggle("is-asking", message !== null); // covers what other lanes write
+    if (!message) return;
+    const said = String(message.text ?? "");
+    setText(
+      this.text,
+      (said.length > 200 ? `…${said.slice(-200)}` : said).replace(/ +$/, (run) => "␣".repeat(run.length)),
+    );
+    this.input.maxLength = Number(message.most) || 500;
+    this.input.value = "";
+    this.joins = false;
+    this.button.disabled = false;
+    this.advise();
+    this.input.focus({ preventScroll: true });
+    this.root.scrollIntoView({ block: "nearest" });
+  }
 }

@@ -128,22 +128,15 @@ function followRun(url, known, on) {
     on.say(text);
   };
 
+  /** @param {string} text */
+  const fail = (text) => {
+    failed = text;
+    say(text);
+  };
+
   /** @param {number} at @param {Extract<Message, {type: "started"}>} message */
   function start(at, message) {
-    const next = lanes.slice();
-    while (next.length <= at || next.length < Math.min(known.labels.length, MAX_LANES)) {
-      // all at once: none changes the others' size
-      next.push(emptyLane(known.labels[next.length] ?? "", known.prompt, ""));
-    }
-    const proposer = String(message.proposer ?? "");
-    next[at] = {
-      ...next[at],
-      label: String(message.label ?? known.labels[at] ?? proposer),
-      proposer,
-      rule: String(message.rule ?? ""),
-      root: String(message.root ?? ""),
-    };
-    lanes = next;
+    lanes = started(lanes, at, message, known);
     on.lanes(lanes);
     say(failed);
   }
@@ -153,7 +146,7 @@ function followRun(url, known, on) {
     const { lane = -1 } = message;
     const at = Number.isInteger(lane) && lane >= 0 && lane < MAX_LANES ? lane : null;
     if (message.type === "queued") say(T.queued(Number(message.place) || 1, message.wait_s ?? null));
-    else if (message.type === "error") say((failed = String(message.message ?? T.lost)));
+    else if (message.type === "error") fail(String(message.message ?? T.lost));
     else if (message.type === "started" && at !== null) start(at, message);
     else if (message.type === "ask" && Number.isInteger(message.question)) on.ask(message);
     else if (message.type === "answered") on.ask(null);
@@ -251,4 +244,28 @@ function listen(url, on) {
       waiting = [];
     },
   };
+}
+
+/**
+ * The lanes with one that has started; those of which only the labels are known are there as well, as none is to change
+ * the others' size.
+ * @param {Lane[]} lanes
+ * @param {number} at
+ * @param {Extract<Message, {type: "started"}>} message
+ * @param {{prompt: string, labels: string[]}} known
+ */
+function started(lanes, at, message, { prompt, labels }) {
+  const next = lanes.slice();
+  while (next.length <= at || next.length < Math.min(labels.length, MAX_LANES)) {
+    next.push(emptyLane(labels[next.length] ?? "", prompt, ""));
+  }
+  const proposer = String(message.proposer ?? "");
+  next[at] = {
+    ...next[at],
+    label: String(message.label ?? labels[at] ?? proposer),
+    proposer,
+    rule: String(message.rule ?? ""),
+    root: String(message.root ?? ""),
+  };
+  return next;
 }

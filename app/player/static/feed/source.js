@@ -16,6 +16,12 @@ import { T } from "../text/text.js";
  *   own address; `compared` is false if the lanes come from separate runs, so that there is no speedup between them
  */
 
+/**
+ * @typedef {object} Api receives the cursor and the end of a run
+ * @property {(name: string, value: PageCursor & {of?: string}) => void} [setStateValue]
+ * @property {(name: string, value: string) => void} [setTriggerValue]
+ */
+
 /** @param {string} path an address below the app's root, with or without a leading slash */
 export function address(path) {
   const own = import.meta.url; // one file of all modules, or this module in its folder

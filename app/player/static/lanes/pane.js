@@ -5,34 +5,39 @@ import { el } from "../dom/dom.js";
 const NEAR_END = 32; // pixels; if closer to the end than this, the pane follows the text
 const ABOVE = 1; // pixels between the pane's edge and the first visible row
 
-/**
- * @param {HTMLElement} text
- * @param {() => Element[]} parts of the text, the last one first
- */
-export function createPane(text, parts) {
-  const below = el("div", { "aria-hidden": "true", style: "block-size: 0px;" }); // padding that allows scrolling to a whole row
-  const root = el("div", { class: "pane", tabindex: 0, role: "group" }, text, below);
-  let following = true;
-  let due = false; // whether the end of the text has moved
-  let laid = ""; // the sizes for which the pane was last scrolled
-  let padding = 0; // px of `below`
-  root.addEventListener(
-    "scroll",
-    () => {
-      if (due || sizes() !== laid) return; // the text moved, not the viewer: it is scrolled back to its end
-      following = root.scrollHeight - root.scrollTop - root.clientHeight < NEAR_END;
-    },
-    { passive: true },
-  );
-  const observer = new ResizeObserver(() => {
-    if (sizes() === laid) return;
-    due = true;
-    settle()();
+export class Pane {
+  below = el("div", { "aria-hidden": "true", style: "block-size: 0px;" }); // padding that allows scrolling to a whole row
+  following = true;
+  due = false; // whether the end of the text has moved
+  laid = ""; // the sizes for which the pane was last scrolled
+  padding = 0; // px of `below`
+  observer = new ResizeObserver(() => {
+    if (this.sizes() === this.laid) return;
+    this.due = true;
+    this.settle()();
   });
-  for (const part of [root, text]) observer.observe(part);
 
-  function sizes() {
-    return `${root.clientWidth} ${root.clientHeight} ${text.offsetHeight}`;
+  /**
+   * @param {HTMLElement} text
+   * @param {() => Element[]} parts of the text, the last one first
+   */
+  constructor(text, parts) {
+    this.text = text;
+    this.parts = parts;
+    this.root = el("div", { class: "pane", tabindex: 0, role: "group" }, this.text, this.below);
+    this.root.addEventListener(
+      "scroll",
+      () => {
+        if (this.due || this.sizes() !== this.laid) return; // the text moved, not the viewer: it is scrolled back to its end
+        this.following = this.root.scrollHeight - this.root.scrollTop - this.root.clientHeight < NEAR_END;
+      },
+      { passive: true },
+    );
+    for (const part of [this.root, this.text]) this.observer.observe(part);
+  }
+
+  sizes() {
+    return `${this.root.clientWidth} ${this.root.clientHeight} ${this.text.offsetHeight}`;
   }
 
   /**
@@ -40,10 +45,10 @@ export function createPane(text, parts) {
    * ended in a pane of one line, the last row if it is near, else `low` itself.
    * @param {number} low
    */
-  function wholeRow(low) {
-    const from = root.getBoundingClientRect().top + root.clientTop - root.scrollTop;
+  wholeRow(low) {
+    const from = this.root.getBoundingClientRect().top + this.root.clientTop - this.root.scrollTop;
     let [first, last] = [Infinity, -Infinity];
-    for (const part of parts()) {
+    for (const part of this.parts()) {
       const words = part.matches(".round, .draft") ? [...part.querySelectorAll(".tok, .guess")] : [part];
       const tops = words
         .flatMap((word) => [...word.getClientRects()])
@@ -62,39 +67,37 @@ export function createPane(text, parts) {
    * read before one is changed.
    * @returns {() => void} scrolls there
    */
-  function settle() {
-    if (!due) return () => {};
-    due = false;
-    laid = sizes();
-    if (!following || !root.clientHeight) return () => {};
-    const low = root.scrollHeight - padding - root.clientHeight;
-    const top = low > 0 ? wholeRow(low) : 0;
+  settle() {
+    if (!this.due) return () => {};
+    this.due = false;
+    this.laid = this.sizes();
+    if (!this.following || !this.root.clientHeight) return () => {};
+    const low = this.root.scrollHeight - this.padding - this.root.clientHeight;
+    const top = low > 0 ? this.wholeRow(low) : 0;
     return () => {
       const wanted = low > 0 && top > low ? Math.ceil(top - low) + 1 : 0;
-      if (wanted !== padding) below.style.blockSize = `${wanted}px`;
-      padding = wanted;
-      root.scrollTop = top;
+      if (wanted !== this.padding) this.below.style.blockSize = `${wanted}px`;
+      this.padding = wanted;
+      this.root.scrollTop = top;
     };
   }
 
-  return {
-    root,
-    settle,
-    /** The end of the text has moved. */
-    moved() {
-      due = true;
-    },
-    /** Follow the end of the text again, e.g. because the viewer stepped. */
-    follow() {
-      following = due = true;
-    },
-    /** Bring a token into the pane, without moving the page. @param {Element} token */
-    reveal(token) {
-      const place = token.getBoundingClientRect();
-      const frame = root.getBoundingClientRect();
-      if (place.top < frame.top) root.scrollTop -= frame.top - place.top + ABOVE;
-      else if (place.bottom > frame.bottom)
-        root.scrollTop = wholeRow(root.scrollTop + place.bottom - frame.bottom + ABOVE);
-    },
-  };
+  /** The end of the text has moved. */
+  moved() {
+    this.due = true;
+  }
+
+  /** Follow the end of the text again, e.g. because the viewer stepped. */
+  follow() {
+    this.following = this.due = true;
+  }
+
+  /** Bring a token into the pane, without moving the page. @param {Element} token */
+  reveal(token) {
+    const place = token.getBoundingClientRect();
+    const frame = this.root.getBoundingClientRect();
+    if (place.top < frame.top) this.root.scrollTop -= frame.top - place.top + ABOVE;
+    else if (place.bottom > frame.bottom)
+      this.root.scrollTop = this.wholeRow(this.root.scrollTop + place.bottom - frame.bottom + ABOVE);
+  }
 }

@@ -15,7 +15,7 @@
 import { appendToken, el, elementOf, setText } from "../dom/dom.js";
 import { createPendingGuesses } from "./pending_guesses.js";
 import { createHead } from "./lane_head.js";
-import { createPane } from "./pane.js";
+import { Pane } from "./pane.js";
 import { flat, quote, T, VERDICT } from "../text/text.js";
 
 const PROMPT_SHOWN = 160; // characters of a long prompt's end
@@ -25,51 +25,61 @@ const [LETTER, SIGNS, CHARACTER] = [0.45, 1.05, 0.525]; // rem, as in lanes.css:
 const MARGIN = 2.8; // rem: a token's mark and the pane's edge
 const WORDS_WIDE = 6; // characters of a rejected word that always have room
 
-/**
- * @param {number} at the lane's number
- * @param {(lane: number) => void} lead called when the viewer wants this lane to lead
- * @returns a lane's view: `root`, `show(view, marks)`, `lead(leads, several)`, `settle()`, `follow()`, `reveal()`
- */
-export function createLane(at, lead) {
-  const head = createHead(at, lead);
-  const forkMark = el("span", { class: "fork", role: "note" }, T.differs);
-  const prompt = el("span", { class: "prompt" });
-  const body = el("span", { class: "committed" });
-  const rest = el("span", { class: "rest" });
-  const pending = createPendingGuesses(at);
-  const text = el("div", { class: "pane-text" }, prompt, body, pending.root, rest);
-  const pane = createPane(text, () => [rest, pending.root, ...[...body.children].reverse(), prompt]);
-  const root = el("section", { class: "lane", "data-lane": at }, head.root, pane.root);
-  pane.root.addEventListener("pointerover", (event) => {
-    // thousands of tokens: only one at a time is asked about
-    const token = elementOf(event).closest(".tok:not([title])");
-    token?.setAttribute("title", token.getAttribute("aria-label") ?? "");
-  });
-
+/** `root`, `show(view, marks)`, `lead(leads, several)`, `settle()`, `follow()`, `reveal()`. */
+export class Ribbon {
+  forkMark = el("span", { class: "fork", role: "note" }, T.differs);
+  prompt = el("span", { class: "prompt" });
+  body = el("span", { class: "committed" });
+  rest = el("span", { class: "rest" });
   /** @type {Round[]} */
-  let shown = []; // the drawn rounds' models, in step with body's children
+  shown = []; // the drawn rounds' models, in step with body's children
   /** @type {Repeats|null} */
-  let repeats = null; // of the lane that is drawn, and the length of its text when its repeats were marked
-  let length = 0;
+  repeats = null; // of the lane that is drawn, and the length of its text when its repeats were marked
+  length = 0;
   /** @type {Element|null} */
-  let marked = null;
+  marked = null;
   /** @type {Element|null} */
-  let now = null;
+  now = null;
+
+  /**
+   * @param {number} at the lane's number
+   * @param {(lane: number) => void} onLead called when the viewer wants this lane to lead
+   */
+  constructor(at, onLead) {
+    this.at = at;
+    this.onLead = onLead;
+    this.head = createHead(this.at, this.onLead);
+    this.pending = createPendingGuesses(this.at);
+    this.text = el("div", { class: "pane-text" }, this.prompt, this.body, this.pending.root, this.rest);
+    this.pane = new Pane(this.text, () => [
+      this.rest,
+      this.pending.root,
+      ...[...this.body.children].reverse(),
+      this.prompt,
+    ]);
+    this.root = el("section", { class: "lane", "data-lane": this.at }, this.head.root, this.pane.root);
+    this.pane.root.addEventListener("pointerover", (event) => {
+      // thousands of tokens: only one at a time is asked about
+      const token = elementOf(event).closest(".tok:not([title])");
+      token?.setAttribute("title", token.getAttribute("aria-label") ?? "");
+    });
+  }
 
   /**
    * Mark the repeats in the drawn text. Only tokens that are new or whose mark changes are visited.
    * @param {Repeats} found
    * @param {number} same how many rounds are drawn as before
    */
-  function setRepeats(found, same) {
-    const now = shown.at(-1)?.total ?? 0;
-    const from = found === repeats ? Math.min(found.first(length, now), shown[same - 1]?.total ?? 0) : 0;
-    repeats = found;
-    length = now;
-    for (let index = shown.length - 1; index >= 0 && shown[index].total > from; index -= 1) {
-      const box = body.children[index];
+  setRepeats(found, same) {
+    const now = this.shown.at(-1)?.total ?? 0;
+    const from =
+      found === this.repeats ? Math.min(found.first(this.length, now), this.shown[same - 1]?.total ?? 0) : 0;
+    this.repeats = found;
+    this.length = now;
+    for (let index = this.shown.length - 1; index >= 0 && this.shown[index].total > from; index -= 1) {
+      const box = this.body.children[index];
       box.querySelectorAll(".loop").forEach((note) => note.remove());
-      const begin = shown[index].total - shown[index].tokens.length;
+      const begin = this.shown[index].total - this.shown[index].tokens.length;
       box.querySelectorAll(".tok").forEach((chip, at) => {
         const again = found.marked(begin + at, now);
         chip.classList.toggle("again", again);
@@ -83,27 +93,28 @@ export function createLane(at, lead) {
   }
 
   /** @param {Round[]} rounds @param {string} given @param {Repeats} found */
-  function setRounds(rounds, given, found) {
+  setRounds(rounds, given, found) {
     let same = 0; // usually the same objects; those of a finished record are compared, so that none is drawn twice
-    while (same < shown.length && same < rounds.length && alike(shown[same], rounds[same])) same += 1;
-    while (body.children.length > same) body.lastChild?.remove();
+    while (same < this.shown.length && same < rounds.length && alike(this.shown[same], rounds[same]))
+      same += 1;
+    while (this.body.children.length > same) this.body.lastChild?.remove();
     if (rounds.length > same) {
       const added = document.createDocumentFragment();
       for (let index = same; index < rounds.length; index += 1)
-        added.append(drawRound(at, rounds[index], rounds[index - 1]?.tokens.at(-1)?.text ?? given));
-      body.append(added);
+        added.append(drawRound(this.at, rounds[index], rounds[index - 1]?.tokens.at(-1)?.text ?? given));
+      this.body.append(added);
     }
-    if (same < rounds.length || same < shown.length)
-      spread(
+    if (same < rounds.length || same < this.shown.length)
+      this.spread(
         rounds,
         Math.max(
           0,
           rounds.findLastIndex((round, index) => index < same && round.hangs.length > 0),
         ),
       );
-    const changed = shown.length !== rounds.length || same < rounds.length;
-    shown = rounds.slice();
-    setRepeats(found, same);
+    const changed = this.shown.length !== rounds.length || same < rounds.length;
+    this.shown = rounds.slice();
+    this.setRepeats(found, same);
     return changed;
   }
 
@@ -113,13 +124,15 @@ export function createLane(at, lead) {
    * @param {Round[]} rounds
    * @param {number} from
    */
-  function spread(rounds, from) {
+  spread(rounds, from) {
     /** @type {{below: HTMLElement, at: number, own: number}[]} */
     const places = [];
     let start = 0;
     for (let index = from; index < rounds.length; index += 1) {
       const { tokens, hangs } = rounds[index];
-      const drawn = /** @type {NodeListOf<HTMLElement>} */ (body.children[index].querySelectorAll(".hang"));
+      const drawn = /** @type {NodeListOf<HTMLElement>} */ (
+        this.body.children[index].querySelectorAll(".hang")
+      );
       const order = hangs.map(({ at }) => at).sort((one, other) => one - other);
       drawn.forEach((below, nth) =>
         places.push({
@@ -140,18 +153,20 @@ export function createLane(at, lead) {
   }
 
   /** @param {Selection|null} selection @param {boolean} chosen @param {number|null} current */
-  function mark(selection, chosen, current) {
-    marked?.classList.remove("selected", "focused");
-    marked?.removeAttribute("aria-current");
-    now?.classList.remove("now");
-    now = current === null ? null : (body.children[current] ?? null);
-    now?.classList.add("now");
-    marked =
-      selection && selection.lane === at
-        ? (body.children[selection.round] ?? pending.root).querySelector(`[data-node="${selection.node}"]`)
+  mark(selection, chosen, current) {
+    this.marked?.classList.remove("selected", "focused");
+    this.marked?.removeAttribute("aria-current");
+    this.now?.classList.remove("now");
+    this.now = current === null ? null : (this.body.children[current] ?? null);
+    this.now?.classList.add("now");
+    this.marked =
+      selection && selection.lane === this.at
+        ? (this.body.children[selection.round] ?? this.pending.root).querySelector(
+            `[data-node="${selection.node}"]`,
+          )
         : null;
-    marked?.classList.add(chosen ? "selected" : "focused");
-    if (chosen) marked?.setAttribute("aria-current", "true");
+    this.marked?.classList.add(chosen ? "selected" : "focused");
+    if (chosen) this.marked?.setAttribute("aria-current", "true");
   }
 
   /**
@@ -159,55 +174,61 @@ export function createLane(at, lead) {
    * @param {Fork|null} fork
    * @param {string} baseline
    */
-  function part(fork, baseline) {
-    const token = fork && body.children[fork.round]?.querySelectorAll(".tok")[fork.at];
+  part(fork, baseline) {
+    const token = fork && this.body.children[fork.round]?.querySelectorAll(".tok")[fork.at];
     const before = token && unitOf(token);
-    if (!before) forkMark.remove();
-    else if (forkMark.nextSibling !== before) {
+    if (!before) this.forkMark.remove();
+    else if (this.forkMark.nextSibling !== before) {
       const words = T.fork(baseline);
-      forkMark.setAttribute("aria-label", words);
-      forkMark.setAttribute("title", words);
-      before.before(forkMark);
+      this.forkMark.setAttribute("aria-label", words);
+      this.forkMark.setAttribute("title", words);
+      before.before(this.forkMark);
     }
   }
 
-  return {
-    root,
-    /**
-     * @param {boolean} leads
-     * @param {boolean} several whether there are other lanes, so that leading can be chosen
-     */
-    lead(leads, several) {
-      root.classList.toggle("leads", leads && several);
-      head.lead(leads, several);
-    },
-    /**
-     * @param {LaneView} view
-     * @param {{focus?: Selection|null, chosen?: boolean, current?: number|null, baseline?: string,
-     *   drafting?: Round|null, checked?: boolean, only?: boolean}} [marks] `baseline` is the label of the baseline lane for
-     *   speed and text; `drafting` is the round in progress, `checked` whether the target has read its guesses; `only` the
-     *   text is drawn, as often as it grows
-     */
-    show(view, marks = {}) {
-      if (!marks.only) {
-        head.show(view, marks.baseline ?? "");
-        pane.root.setAttribute("aria-label", T.lane(view.lane.label));
-      }
-      const given = view.lane.prompt;
-      setText(prompt, given.length > PROMPT_SHOWN ? `…${given.slice(-PROMPT_SHOWN)}` : given);
-      if (setRounds(view.rounds, given, view.lane.repeats)) pane.moved();
-      if (pending.show(marks.drafting ?? null, marks.checked ?? false)) pane.moved();
-      setText(rest, view.rest);
-      mark(marks.focus ?? null, marks.chosen ?? false, marks.current ?? null);
-      part(view.fork, marks.baseline ?? "");
-    },
-    settle: pane.settle,
-    follow: pane.follow,
-    /** Bring the marked token into the pane. */
-    reveal() {
-      if (marked) pane.reveal(marked);
-    },
-  };
+  /**
+   * @param {boolean} leads
+   * @param {boolean} several whether there are other lanes, so that leading can be chosen
+   */
+  lead(leads, several) {
+    this.root.classList.toggle("leads", leads && several);
+    this.head.lead(leads, several);
+  }
+
+  /**
+   * @param {LaneView} view
+   * @param {{focus?: Selection|null, chosen?: boolean, current?: number|null, baseline?: string,
+   *   drafting?: Round|null, checked?: boolean, only?: boolean}} [marks] `baseline` is the label of the baseline lane for
+   *   speed and text; `drafting` is the round in progress, `checked` whether the target has read its guesses; `only` the
+   *   text is drawn, as often as it grows
+   */
+  show(view, marks = {}) {
+    if (!marks.only) {
+      this.head.show(view, marks.baseline ?? "");
+      this.pane.root.setAttribute("aria-label", T.lane(view.lane.label));
+    }
+    const given = view.lane.prompt;
+    setText(this.prompt, given.length > PROMPT_SHOWN ? `…${given.slice(-PROMPT_SHOWN)}` : given);
+    if (this.setRounds(view.rounds, given, view.lane.repeats)) this.pane.moved();
+    if (this.pending.show(marks.drafting ?? null, marks.checked ?? false)) this.pane.moved();
+    setText(this.rest, view.rest);
+    this.mark(marks.focus ?? null, marks.chosen ?? false, marks.current ?? null);
+    this.part(view.fork, marks.baseline ?? "");
+  }
+
+  /** See `Pane.settle`. */
+  settle() {
+    return this.pane.settle();
+  }
+
+  follow() {
+    this.pane.follow();
+  }
+
+  /** Bring the marked token into the pane. */
+  reveal() {
+    if (this.marked) this.pane.reveal(this.marked);
+  }
 }
 
 /** @param {{text: string}[]} tokens */

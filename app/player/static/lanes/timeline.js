@@ -17,99 +17,107 @@ const DRAG = 4; // px; a press that moves less opens the round it is on
 
 /** @typedef {{element: HTMLElement, drawn: Round[]}} Line `drawn` are the drawn rounds, in step with the element's children */
 
-/**
- * @param {(clock: number, lane: number|null) => void} go the viewer pointed at a time of the clock, in seconds: at a round
- *   of `lane`, or, moving on, at any (null)
- * @returns `root`, `setLanes(lanes)`, `show(view)`
- */
-export function createTimeline(go) {
-  const names = el("div", { class: "time-names" });
-  const field = el("div", { class: "time-field", title: T.timeline });
-  const line = el("span", { class: "time-now" });
-  const start = el("span", {}, "0");
-  const end = el("span", {});
-  const key = el("span", { class: "time-key" });
-  for (const [name, words] of Object.entries(T.timelineKey))
-    key.append(
-      el(
-        "span",
-        { title: (name === "held" ? T.heldUp : T.timelineKeyMeans[name]) ?? "" },
-        el("i", { class: name }),
-        words,
-      ),
-    );
-  const gap = el("span", {}, el("i", { class: "gap" }), T.gap);
-  key.append(gap);
-  const parts = [.../** @type {HTMLCollectionOf<HTMLElement>} */ (key.children)];
-  const [held, drafted, gone] = parts.slice(3, 6); // shown if they occur
-  const axis = el("div", { class: "time-axis" }, start, key, end);
-  const root = el("div", { class: "timeline", role: "img", "aria-label": T.timeline }, names, field, axis);
+/** `root`, `setLanes(lanes)`, `show(view)`. */
+export class Timeline {
+  names = el("div", { class: "time-names" });
+  field = el("div", { class: "time-field", title: T.timeline });
+  line = el("span", { class: "time-now" });
+  start = el("span", {}, "0");
+  end = el("span", {});
+  gap = el("span", {}, el("i", { class: "gap" }), T.gap);
+  parts = Object.entries(T.timelineKey).map(([name, words]) => {
+    const title = (name === "held" ? T.heldUp : T.timelineKeyMeans[name]) ?? "";
+    return el("span", { title }, el("i", { class: name }), words);
+  });
+  key = el("span", { class: "time-key" }, ...this.parts, this.gap);
+  rare = { held: this.parts[3], drafted: this.parts[4], gone: this.parts[5] }; // shown if they occur
+  axis = el("div", { class: "time-axis" }, this.start, this.key, this.end);
+  root = el(
+    "div",
+    { class: "timeline", role: "img", "aria-label": T.timeline },
+    this.names,
+    this.field,
+    this.axis,
+  );
   /** @type {Line[]} one for each lane */
-  const rows = [];
-  let from = 0; // px, where it was pressed
-  let whole = 0; // seconds that the axis spans
-  let width = 0; // px of the field
+  rows = [];
+  from = 0; // px, where it was pressed
+  whole = 0; // seconds that the axis spans
+  width = 0; // px of the field
   /** @type {Lane[]} */
-  let present = [];
-  new ResizeObserver(() => {
-    width = field.clientWidth;
-    part();
-  }).observe(field);
+  present = [];
+  /** @param {Lane[]} lanes */
+  clocks = (lanes) => Math.max(0, ...lanes.map((lane) => lane.rounds.at(-1)?.end ?? 0));
+
+  /**
+   * @param {(clock: number, lane: number|null) => void} go the viewer pointed at a time of the clock, in seconds: at a round
+   *   of `lane`, or, moving on, at any (null)
+   */
+  constructor(go) {
+    this.go = go;
+    new ResizeObserver(() => {
+      this.width = this.field.clientWidth;
+      this.part();
+    }).observe(this.field);
+    this.field.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      this.field.setPointerCapture(event.pointerId);
+      this.from = event.clientX;
+      if (event.pointerType === "mouse") this.pointed(event, true);
+    });
+    // A finger's press ends in a click on whatever is under it by then: before that, nothing may move.
+    this.field.addEventListener("click", (event) => {
+      if (/** @type {PointerEvent} */ (event).pointerType !== "mouse" && this.from >= 0)
+        this.pointed(/** @type {PointerEvent} */ (event), true);
+    });
+    this.field.addEventListener("pointermove", (event) => {
+      if (!this.field.hasPointerCapture(event.pointerId) || Math.abs(event.clientX - this.from) < DRAG)
+        return;
+      this.from = -Infinity; // from here on it is dragged
+      this.pointed(event, false);
+    });
+  }
 
   /** @param {PointerEvent} event @param {boolean} pressed */
-  function pointed(event, pressed) {
-    const frame = field.getBoundingClientRect();
-    if (!(whole > 0 && frame.width > 0)) return;
-    const row = rows.findIndex(({ element }) => event.clientY < element.getBoundingClientRect().bottom);
-    const lane = row < 0 ? rows.length - 1 : row;
-    go(whole * Math.min(Math.max((event.clientX - frame.left) / frame.width, 0), 1), pressed ? lane : null);
+  pointed(event, pressed) {
+    const frame = this.field.getBoundingClientRect();
+    if (!(this.whole > 0 && frame.width > 0)) return;
+    const row = this.rows.findIndex(({ element }) => event.clientY < element.getBoundingClientRect().bottom);
+    const lane = row < 0 ? this.rows.length - 1 : row;
+    this.go(
+      this.whole * Math.min(Math.max((event.clientX - frame.left) / frame.width, 0), 1),
+      pressed ? lane : null,
+    );
   }
-  field.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    field.setPointerCapture(event.pointerId);
-    from = event.clientX;
-    if (event.pointerType === "mouse") pointed(event, true);
-  });
-  // A finger's press ends in a click on whatever is under it by then: before that, nothing may move.
-  field.addEventListener("click", (event) => {
-    if (/** @type {PointerEvent} */ (event).pointerType !== "mouse" && from >= 0)
-      pointed(/** @type {PointerEvent} */ (event), true);
-  });
-  field.addEventListener("pointermove", (event) => {
-    if (!field.hasPointerCapture(event.pointerId) || Math.abs(event.clientX - from) < DRAG) return;
-    from = -Infinity; // from here on it is dragged
-    pointed(event, false);
-  });
 
   /** Gaps between the blocks where all lanes have the room, and nowhere otherwise. */
-  function part() {
-    const timed = present.filter(({ rounds }) => rounds.length);
+  part() {
+    const timed = this.present.filter(({ rounds }) => rounds.length);
     const wide =
       timed.length > 0 &&
-      timed.every(({ rounds }) => (width * (rounds.at(-1)?.end ?? 0)) / rounds.length >= WIDE * whole);
-    field.classList.toggle("parted", wide);
-    gap.hidden = !wide;
+      timed.every(
+        ({ rounds }) => (this.width * (rounds.at(-1)?.end ?? 0)) / rounds.length >= WIDE * this.whole,
+      );
+    this.field.classList.toggle("parted", wide);
+    this.gap.hidden = !wide;
   }
-
-  /** @param {Lane[]} lanes */
-  const clocks = (lanes) => Math.max(0, ...lanes.map((lane) => lane.rounds.at(-1)?.end ?? 0));
 
   /**
    * The axis spans the whole record; for a live run it grows in steps, so that its blocks seldom move.
    * @param {Lane[]} lanes
    * @param {boolean} growing
    */
-  function stretch(lanes, growing) {
-    const longest = clocks(lanes);
-    const next = growing ? (longest > whole ? longest * 1.5 : whole) : longest;
-    if (next === whole) return;
-    whole = next;
-    setText(end, whole > 0 && !growing ? seconds(whole) : ""); // of a run that goes on it would be an estimate
-    for (const row of rows) row.element.style.setProperty("--whole", String(whole || 1));
+  stretch(lanes, growing) {
+    const longest = this.clocks(lanes);
+    const next = growing ? (longest > this.whole ? longest * 1.5 : this.whole) : longest;
+    if (next === this.whole) return;
+    this.whole = next;
+    setText(this.end, this.whole > 0 && !growing ? seconds(this.whole) : ""); // of a run that goes on it would be an estimate
+    for (const row of this.rows) row.element.style.setProperty("--whole", String(this.whole || 1));
   }
 
   /** @param {Line} row @param {Round[]} rounds @param {Lane} lane */
-  function fill(row, rounds, lane) {
+  fill(row, rounds, lane) {
     let same = 0;
     while (same < row.drawn.length && same < rounds.length && row.drawn[same] === rounds[same]) same += 1;
     while (row.element.children.length > same) row.element.lastChild?.remove();
@@ -118,50 +126,48 @@ export function createTimeline(go) {
     row.drawn = rounds.slice(); // a growing lane keeps its list
   }
 
-  return {
-    root,
-    /** @param {Lane[]} lanes */
-    setLanes(lanes) {
-      root.hidden = !lanes.length || lanes.some((lane) => lane.untimed);
-      if (!lanes.length) {
-        whole = 0;
-        setText(end, "");
-      }
-      while (rows.length > lanes.length) rows.pop()?.element.remove();
-      while (rows.length < lanes.length) {
-        /** @type {Line} */
-        const row = { element: el("div", { class: "time-row" }), drawn: [] };
-        row.element.style.setProperty("--whole", String(whole || 1));
-        rows.push(row);
-        field.append(row.element);
-      }
-      field.append(line);
-      names.replaceChildren(...lanes.map((lane) => el("span", { class: "time-name" }, lane.label)));
-      parts[0].hidden = lanes.every((lane) => lane.proposer === "none"); // nothing is drafted
-      for (const part of [held, drafted, gone]) part.hidden = true;
-    },
-    /** @param {View|(Omit<View, "clock"> & {clock: null})} view its `clock` is null while a run is live */
-    show(view) {
-      const lanes = view.lanes.map((each) => each.lane);
-      const growing = view.clock === null;
-      stretch(lanes, growing);
-      view.lanes.forEach((each, at) => {
-        const begun = at === view.lead ? view.begun : null; // within the cursor's round, as much of it as has passed
-        fill(rows[at], begun ? [...each.rounds, begun.round] : each.rounds, each.lane);
-        rows[at].element.classList.toggle("leads", at === view.lead);
-      });
-      present = lanes;
-      part();
-      const beside = view.lanes.flatMap((each) => each.rounds.filter((round) => round.times.ahead > 0)); // up to the cursor
-      drafted.hidden = !beside.length;
-      gone.hidden = !beside.some(inVain);
-      held.hidden = !field.querySelector(".held");
-      line.hidden = growing || whole === 0;
-      if (line.hidden) return;
-      const now = "atEnd" in view && view.atEnd ? clocks(lanes) : (view.clock ?? 0);
-      line.style.insetInlineStart = `${(100 * now) / whole}%`;
-    },
-  };
+  /** @param {Lane[]} lanes */
+  setLanes(lanes) {
+    this.root.hidden = !lanes.length || lanes.some((lane) => lane.untimed);
+    if (!lanes.length) {
+      this.whole = 0;
+      setText(this.end, "");
+    }
+    while (this.rows.length > lanes.length) this.rows.pop()?.element.remove();
+    while (this.rows.length < lanes.length) {
+      /** @type {Line} */
+      const row = { element: el("div", { class: "time-row" }), drawn: [] };
+      row.element.style.setProperty("--whole", String(this.whole || 1));
+      this.rows.push(row);
+      this.field.append(row.element);
+    }
+    this.field.append(this.line);
+    this.names.replaceChildren(...lanes.map((lane) => el("span", { class: "time-name" }, lane.label)));
+    this.parts[0].hidden = lanes.every((lane) => lane.proposer === "none"); // nothing is drafted
+    for (const part of Object.values(this.rare)) part.hidden = true;
+  }
+
+  /** @param {View|(Omit<View, "clock"> & {clock: null})} view its `clock` is null while a run is live */
+  show(view) {
+    const lanes = view.lanes.map((each) => each.lane);
+    const growing = view.clock === null;
+    this.stretch(lanes, growing);
+    view.lanes.forEach((each, at) => {
+      const begun = at === view.lead ? view.begun : null; // within the cursor's round, as much of it as has passed
+      this.fill(this.rows[at], begun ? [...each.rounds, begun.round] : each.rounds, each.lane);
+      this.rows[at].element.classList.toggle("leads", at === view.lead);
+    });
+    this.present = lanes;
+    this.part();
+    const beside = view.lanes.flatMap((each) => each.rounds.filter((round) => round.times.ahead > 0)); // up to the cursor
+    this.rare.drafted.hidden = !beside.length;
+    this.rare.gone.hidden = !beside.some(inVain);
+    this.rare.held.hidden = !this.field.querySelector(".held");
+    this.line.hidden = growing || this.whole === 0;
+    if (this.line.hidden) return;
+    const now = "atEnd" in view && view.atEnd ? this.clocks(lanes) : (view.clock ?? 0);
+    this.line.style.insetInlineStart = `${(100 * now) / this.whole}%`;
+  }
 }
 
 /**

@@ -13,228 +13,205 @@
  */
 
 import { el, elementOf, setNote, setText, svg } from "../dom/dom.js";
-import { createLegend, drawCells, makeRow, PREFIX } from "./mask_row.js";
-import { attribute, setClass, insertAt, write } from "../dom/patch.js";
-import { passOf, sees } from "../model/slots.js";
+import { createLegend, fillRow, makeRow, PREFIX, sentenceOf } from "./mask_row.js";
+import { setClass, insertAt, write } from "../dom/patch.js";
+import { passOf } from "../model/slots.js";
 import { nonNull } from "../dom/non_null.js";
-import { flat, MARK, quote, VERDICT } from "../text/text.js";
+import { MARK, VERDICT } from "../text/text.js";
 import { W } from "../text/text_tree.js";
 import { createZoom } from "../tree/zoom.js";
-import { createSlots, MOST_ROWS } from "./slots_view.js";
+import { SlotStrip, MOST_ROWS } from "./slots_view.js";
 
 const CELLS = { few: 24, many: 18, least: 3, largest: 40 }; // px; `few` up to as many rows as fit a screen
 const FEW = 20;
 const FIT = 470; // px of height for all rows together, as the box in mask.css leaves them
 const LABELLED = 15; // px, from which a row's words fit
 
-/** @returns {{root: HTMLElement, show: (view: View) => void, wake: (is: boolean) => void}} */
-export function createMask() {
-  const guide = el("p", { class: "guide" });
-  const say = el("p", { class: "mask-say" });
-  const heads = el("div", { class: "mask-heads" });
-  const slotsHead = el("div", { class: "mask-slots" }, el("span", { class: "mask-column prefix" }));
-  const cells = svg("svg", { class: "mask-cells", "aria-hidden": "true" });
-  const slots = createSlots();
-  const corner = el(
+export class MaskView {
+  guide = el("p", { class: "guide" });
+  say = el("p", { class: "mask-say" });
+  heads = el("div", { class: "mask-heads" });
+  slotsHead = el("div", { class: "mask-slots" }, el("span", { class: "mask-column prefix" }));
+  cells = svg("svg", { class: "mask-cells", "aria-hidden": "true" });
+  slots = new SlotStrip();
+  corner = el(
     "div",
     { class: "mask-corner" },
     ...W.maskHeads.map((head, at) => el("span", { title: W.maskHeadsAre[at] }, head)),
   );
-  const moves = el("span", {}, W.slotsMove);
-  const lanes = el(
+  moves = el("span", {}, W.slotsMove);
+  lanes = el(
     "div",
     { class: "mask-lanes" },
     el("span", {}, W.slotsBefore),
-    moves,
+    this.moves,
     el("span", { class: "after" }, W.slotsAfter),
   );
-  const field = el(
+  field = el(
     "div",
     { class: "mask-field" },
-    corner,
-    slotsHead,
-    heads,
-    el("div", { class: "mask-body" }, cells),
-    lanes,
-    slots.root,
+    this.corner,
+    this.slotsHead,
+    this.heads,
+    el("div", { class: "mask-body" }, this.cells),
+    this.lanes,
+    this.slots.root,
   );
-  const box = el("div", { class: "mask-box", role: "group" }, field);
-  const zoom = createZoom(box, {
-    by: (factor) => resize(size() * factor),
-    to: (zoomMode) => resize(zoomMode === "fit" ? "fit" : null),
+  box = el("div", { class: "mask-box", role: "group" }, this.field);
+  zoom = createZoom(this.box, {
+    by: (factor) => this.resize(this.size() * factor),
+    to: (zoomMode) => this.resize(zoomMode === "fit" ? "fit" : null),
   });
-  const notes = el("p", { class: "hint mask-notes" });
-  const legend = createLegend();
-  const toCome = el("p", { class: "hint" }, W.maskToCome);
-  const root = el("section", { class: "mask" });
-  const parts = [
-    el("div", { class: "mask-head" }, el("h2", {}, W.maskTitle), zoom.root),
-    guide,
-    say,
-    box,
-    legend.root,
-    notes,
+  notes = el("p", { class: "hint mask-notes" });
+  legend = createLegend();
+  toCome = el("p", { class: "hint" }, W.maskToCome);
+  root = el("section", { class: "mask" });
+  parts = [
+    el("div", { class: "mask-head" }, el("h2", {}, W.maskTitle), this.zoom.root),
+    this.guide,
+    this.say,
+    this.box,
+    this.legend.root,
+    this.notes,
     el(
       "div",
       { class: "mask-memory" },
       el("h3", {}, W.slotsTitle),
-      slots.say,
+      this.slots.say,
       el("p", { class: "hint" }, W.slotsFrom),
     ),
   ];
-
   /** @type {Pass|null} */
-  let pass = null;
-  let owner = { round: -1, lane: -1 };
+  pass = null;
+  owner = { round: -1, lane: -1 };
   /** @type {Drawn[]} */
-  const rows = [];
+  rows = [];
   /** @type {number|"fit"|null} */
-  let zoomMode = null; // px of a cell, "fit", or null for the usual size
-  let width = 0; // px that the view has
+  zoomMode = null; // px of a cell, "fit", or null for the usual size
+  width = 0; // px that the view has
   /** @type {[number, number]} */
-  let room = [Infinity, Infinity]; // px that its rows can have in width and height before the box scrolls
-  let scale = 1; // how much larger than usual the page's type is, e.g. on a projector
+  room = [Infinity, Infinity]; // px that its rows can have in width and height before the box scrolls
+  scale = 1; // how much larger than usual the page's type is, e.g. on a projector
   /** @type {Parameters<typeof write>[0]} */
-  const drawn = { known: {} }; // sizes as last written
+  drawn = { known: {} }; // sizes as last written
   /** @type {{phase: Phase, source: string}} */
-  let state = { phase: "committed", source: "" };
-  let looked = ""; // the row that was last selected
+  state = { phase: "committed", source: "" };
+  looked = ""; // the row that was last selected
   /** @type {number|null} */
-  let pointed = null; // the row under the pointer or the focus
-  let awake = false; // whether it is on screen or on paper
+  pointed = null; // the row under the pointer or the focus
+  awake = false; // whether it is on screen or on paper
   /** @type {View|null} */
-  let shown = null; // the last view
-
-  const observer = new ResizeObserver(() => {
-    const before = `${zoomMode === "fit" ? width : ""} ${scale} ${room}`;
-    width = root.clientWidth;
-    scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
-    room = [
-      width - corner.offsetWidth - 2,
-      parseFloat(getComputedStyle(box).maxBlockSize) - slotsHead.offsetHeight - slots.root.offsetHeight - 2 ||
-        Infinity,
+  shown = null; // the last view
+  observer = new ResizeObserver(() => {
+    const before = `${this.zoomMode === "fit" ? this.width : ""} ${this.scale} ${this.room}`;
+    this.width = this.root.clientWidth;
+    this.scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
+    this.room = [
+      this.width - this.corner.offsetWidth - 2,
+      parseFloat(getComputedStyle(this.box).maxBlockSize) -
+        this.slotsHead.offsetHeight -
+        this.slots.root.offsetHeight -
+        2 || Infinity,
     ];
-    if (pass && before !== `${zoomMode === "fit" ? width : ""} ${scale} ${room}`) resize(zoomMode);
+    if (this.pass && before !== `${this.zoomMode === "fit" ? this.width : ""} ${this.scale} ${this.room}`)
+      this.resize(this.zoomMode);
   });
-  observer.observe(root);
-  box.addEventListener("keydown", onKey);
-  for (const name of ["pointerover", "focusin"])
-    field.addEventListener(name, (event) => point(rowAt(elementOf(event))));
-  for (const name of ["pointerleave", "focusout"]) field.addEventListener(name, () => point(null));
+
+  constructor() {
+    this.observer.observe(this.root);
+    this.box.addEventListener("keydown", (event) => this.onKey(event));
+    for (const name of ["pointerover", "focusin"])
+      this.field.addEventListener(name, (event) => this.point(this.rowAt(elementOf(event))));
+    for (const name of ["pointerleave", "focusout"])
+      this.field.addEventListener(name, () => this.point(null));
+  }
 
   /** @param {View} view */
-  function show(view) {
-    shown = view;
+  show(view) {
+    this.shown = view;
     const round = view.current;
-    root.hidden = !view.lanes[view.lead]?.lane.rounds.length;
-    if (!round || !awake) {
-      if (pass || (awake ? !toCome.parentNode : root.firstChild))
-        root.replaceChildren(...(awake ? [toCome] : [])); // nothing of the old round stays in the page
-      pass = null;
-      looked = "";
+    this.root.hidden = !view.lanes[view.lead]?.lane.rounds.length;
+    if (!round || !this.awake) {
+      if (this.pass || (this.awake ? !this.toCome.parentNode : this.root.firstChild))
+        this.root.replaceChildren(...(this.awake ? [this.toCome] : [])); // nothing of the old round stays in the page
+      this.pass = null;
+      this.looked = "";
       return;
     }
-    if (!parts[0].parentNode) {
-      root.replaceChildren(...parts);
-      observer.observe(root.parentElement ?? root);
+    if (!this.parts[0].parentNode) {
+      this.root.replaceChildren(...this.parts);
+      this.observer.observe(this.root.parentElement ?? this.root);
     }
     const lane = view.lanes[view.lead].lane;
     const wanted = passOf(lane, round.index);
-    if (wanted !== pass || owner.lane !== view.lead) {
-      pass = wanted;
-      owner = { round: round.index, lane: view.lead };
-      build(wanted);
+    if (wanted !== this.pass || this.owner.lane !== view.lead) {
+      this.pass = wanted;
+      this.owner = { round: round.index, lane: view.lead };
+      this.build(wanted);
     }
     const phase = view.moment?.phase ?? "committed";
     const here =
-      view.focus && view.focus.lane === owner.lane && view.focus.round === owner.round
+      view.focus && view.focus.lane === this.owner.lane && view.focus.round === this.owner.round
         ? (wanted.rowOf.get(view.focus.node) ?? null)
         : null;
-    paint(wanted, round, phase, view.focus && view.focus.node < 0 ? null : here, view.chosen);
+    this.paint(wanted, round, phase, view.focus && view.focus.node < 0 ? null : here, view.chosen);
     const own = round.tokens.at(-1);
-    moves.hidden = phase !== "committed";
-    setText(guide, W.maskGuide(phase, wanted.rows.length, wanted.branches));
-    legend.show(
+    this.moves.hidden = phase !== "committed";
+    setText(this.guide, W.maskGuide(phase, wanted.rows.length, wanted.branches));
+    this.legend.show(
       phase,
       wanted.rows.some((row) => row.kind === "rider"),
     );
-    state = { phase, source: own ? VERDICT[own.source] : "" };
-    slots.show(wanted, phase, size(), folded() * size(), owner, state.source);
-    describe();
-    const name = view.chosen && here !== null ? `${owner.lane} ${owner.round} ${here}` : "";
-    if (name && name !== looked) reveal(nonNull(here));
-    looked = name;
+    this.state = { phase, source: own ? VERDICT[own.source] : "" };
+    this.slots.show(wanted, phase, this.size(), this.folded() * this.size(), this.owner, this.state.source);
+    this.describe();
+    const name = view.chosen && here !== null ? `${this.owner.lane} ${this.owner.round} ${here}` : "";
+    if (name && name !== this.looked) this.reveal(nonNull(here));
+    this.looked = name;
   }
 
   /**
    * Scroll the box, and nothing else, to a row that was selected.
    * @param {number} at
    */
-  function reveal(at) {
-    const cell = size();
-    const room = box.clientHeight - slotsHead.offsetHeight - slots.root.offsetHeight;
-    if (room <= 0 || (at * cell >= box.scrollTop && (at + 1) * cell <= box.scrollTop + room)) return;
-    box.scrollTop = (at + 0.5) * cell - room / 2;
+  reveal(at) {
+    const cell = this.size();
+    const room = this.box.clientHeight - this.slotsHead.offsetHeight - this.slots.root.offsetHeight;
+    if (room <= 0 || (at * cell >= this.box.scrollTop && (at + 1) * cell <= this.box.scrollTop + room))
+      return;
+    this.box.scrollTop = (at + 0.5) * cell - room / 2;
   }
 
   /**
    * Another pass: its rows and columns.
    * @param {Pass} pass
    */
-  function build(pass) {
+  build(pass) {
     const shown = Math.min(pass.rows.length, MOST_ROWS);
-    while (rows.length > shown) {
-      const row = nonNull(rows.pop());
+    while (this.rows.length > shown) {
+      const row = nonNull(this.rows.pop());
       row.head.remove();
       row.line.remove();
       row.column.remove();
     }
-    pointed = null;
+    this.pointed = null;
     for (let at = 0; at < shown; at += 1) {
-      const row = (rows[at] ??= makeRow());
-      insertAt(heads, row.head, at);
-      insertAt(cells, row.line, at);
-      insertAt(slotsHead, row.column, at + 1);
-      fill(pass, row, at);
+      this.rows[at] ??= makeRow();
+      const row = this.rows[at];
+      insertAt(this.heads, row.head, at);
+      insertAt(this.cells, row.line, at);
+      insertAt(this.slotsHead, row.column, at + 1);
+      fillRow(row, pass, at, this.owner);
     }
-    box.setAttribute("aria-label", W.maskName(shown));
+    this.box.setAttribute("aria-label", W.maskName(shown));
     const left = pass.rows.length - shown;
     const said = [
       left ? W.maskMore(left) : "",
       pass.loose ? W.maskLoose(pass.loose) : "",
       pass.byDistance ? W.maskDistance : "",
     ];
-    setNote(notes, said.filter(Boolean).join(" "));
-    measure();
-  }
-
-  /**
-   * The parts of a row that are the same at every moment.
-   * @param {Pass} pass
-   * @param {Drawn} row
-   * @param {number} at
-   */
-  function fill(pass, row, at) {
-    const { kind, node, text, depth } = pass.rows[at];
-    const seen = sees(pass.rows, at);
-    const [position, slot] = pass.before === null ? [null, null] : [pass.before + depth, pass.before + at];
-    const name = {
-      root: W.rowNamed(quote(text), "root"),
-      node: quote(text),
-      rider: `${quote(text)} (${W.rider})`,
-    }[kind];
-    setText(row.word, flat(text));
-    setText(row.position, position === null ? `+${depth}` : String(position));
-    setText(row.slot, slot === null ? `+${at}` : String(slot));
-    setText(row.column, slot === null ? `+${at}` : String(slot));
-    attribute(row.head, "aria-label", W.maskRow(name, position, slot, seen.length));
-    attribute(row.head, "aria-disabled", kind !== "node"); // the others remain readable
-    for (const element of [row.head, row.line]) {
-      attribute(element, "data-row", at);
-      for (const [key, value] of Object.entries({ node, ...owner }))
-        attribute(element, `data-${key}`, kind === "node" ? value : null);
-    }
-    drawCells(row, at, seen, pass.rows.length);
+    setNote(this.notes, said.filter(Boolean).join(" "));
+    this.measure();
   }
 
   /**
@@ -245,10 +222,10 @@ export function createMask() {
    * @param {number|null} here
    * @param {boolean} chosen
    */
-  function paint(pass, round, phase, here, chosen) {
-    if (cells.dataset.phase !== phase) cells.dataset.phase = phase;
+  paint(pass, round, phase, here, chosen) {
+    if (this.cells.dataset.phase !== phase) this.cells.dataset.phase = phase;
     const kept = phase === "committed" ? new Set(pass.kept) : null;
-    rows.forEach((row, at) => {
+    this.rows.forEach((row, at) => {
       const { kind, node } = pass.rows[at];
       const verdict = kind === "node" ? round.proposals[node].verdict : null;
       const name = `${verdict ?? kind}${kept?.has(at) ? " kept" : ""}${at === here ? (chosen ? " selected" : " focused") : ""}`;
@@ -260,83 +237,82 @@ export function createMask() {
   }
 
   /** The sentence about the row under the pointer, else the one in focus, else the root. */
-  function describe() {
-    const at = pointed ?? rows.findIndex((row) => row.head.tabIndex === 0);
-    const row = pass?.rows[at];
-    if (!pass || !row) return;
-    const { rows: all, before } = pass;
-    const path = sees(all, at).slice(0, -1);
-    const named = path.map((each) => (each ? quote(all[each].text) : W.theRoot(quote(all[0].text))));
-    const others = !named.length
-      ? null
-      : named.length > 5
-        ? `${named.slice(0, 2).join(", ")}, ${W.moreRows(named.length - 3)}, ${named.at(-1)}`
-        : named.join(", ");
-    const own = W.rowNamed(quote(row.text), row.kind);
+  describe() {
+    const at = this.pointed ?? this.rows.findIndex((row) => row.head.tabIndex === 0);
+    if (this.pass?.rows[at]) setText(this.say, sentenceOf(this.pass, at));
+  }
+
+  size() {
+    const shown = Math.min(this.pass?.rows.length ?? 1, MOST_ROWS);
+    if (this.zoomMode === "fit") {
+      const [across, down] = [((this.width || 600) - 96) / (shown + PREFIX.few + 1), FIT / shown];
+      return Math.min(Math.max(Math.min(across, down), CELLS.least), CELLS.few);
+    }
+    const usual = this.scale * (shown <= FEW ? CELLS.few : CELLS.many);
+    const fitting = Math.floor(Math.min(this.room[0] / (shown + 1 + PREFIX.many), this.room[1] / shown)); // 1: the slot that is pending
+    return this.zoomMode ?? (fitting < this.scale * LABELLED ? usual : Math.min(usual, fitting)); // seen as a whole where words still fit
+  }
+
+  folded() {
+    return this.size() < this.scale * CELLS.few && this.size() >= this.scale * LABELLED
+      ? PREFIX.many
+      : PREFIX.few;
+  }
+
+  measure() {
+    const cell = this.size();
+    const prefix = this.folded();
+    write(this.drawn, "cell", `${cell}px`, (value) => this.field.style.setProperty("--cell", value));
+    write(this.drawn, "prefix", String(prefix), (value) => this.field.style.setProperty("--prefix", value));
+    this.box.dataset.detail = cell >= this.scale * LABELLED ? "labelled" : "bare";
+    this.cells.setAttribute("viewBox", `${-prefix} 0 ${prefix + this.rows.length} ${this.rows.length}`);
+    this.cells.style.inlineSize = `${(prefix + this.rows.length) * cell}px`;
+    this.cells.style.blockSize = `${this.rows.length * cell}px`;
     setText(
-      say,
-      W.maskSees(own, before, others, before === null ? null : before + row.depth, (before ?? 0) + at),
+      nonNull(this.slotsHead.firstChild),
+      this.pass?.before === null ? "…" : W.maskPrefix(this.pass?.before ?? 0),
     );
   }
 
-  function size() {
-    const shown = Math.min(pass?.rows.length ?? 1, MOST_ROWS);
-    if (zoomMode === "fit") {
-      const [across, down] = [((width || 600) - 96) / (shown + PREFIX.few + 1), FIT / shown];
-      return Math.min(Math.max(Math.min(across, down), CELLS.least), CELLS.few);
-    }
-    const usual = scale * (shown <= FEW ? CELLS.few : CELLS.many);
-    const fitting = Math.floor(Math.min(room[0] / (shown + 1 + PREFIX.many), room[1] / shown)); // 1: the slot that is pending
-    return zoomMode ?? (fitting < scale * LABELLED ? usual : Math.min(usual, fitting)); // seen as a whole where words still fit
-  }
-
-  function folded() {
-    return size() < scale * CELLS.few && size() >= scale * LABELLED ? PREFIX.many : PREFIX.few;
-  }
-
-  function measure() {
-    const cell = size();
-    const prefix = folded();
-    write(drawn, "cell", `${cell}px`, (value) => field.style.setProperty("--cell", value));
-    write(drawn, "prefix", String(prefix), (value) => field.style.setProperty("--prefix", value));
-    box.dataset.detail = cell >= scale * LABELLED ? "labelled" : "bare";
-    cells.setAttribute("viewBox", `${-prefix} 0 ${prefix + rows.length} ${rows.length}`);
-    cells.style.inlineSize = `${(prefix + rows.length) * cell}px`;
-    cells.style.blockSize = `${rows.length * cell}px`;
-    setText(nonNull(slotsHead.firstChild), pass?.before === null ? "…" : W.maskPrefix(pass?.before ?? 0));
-  }
-
   /** @param {number|"fit"|null} to */
-  function resize(to) {
-    zoomMode = typeof to === "number" ? Math.min(Math.max(to, CELLS.least), CELLS.largest) : to;
-    measure();
-    if (pass) slots.show(pass, state.phase, size(), folded() * size(), owner, state.source);
+  resize(to) {
+    this.zoomMode = typeof to === "number" ? Math.min(Math.max(to, CELLS.least), CELLS.largest) : to;
+    this.measure();
+    if (this.pass)
+      this.slots.show(
+        this.pass,
+        this.state.phase,
+        this.size(),
+        this.folded() * this.size(),
+        this.owner,
+        this.state.source,
+      );
   }
 
   /** @param {number|null} at */
-  function point(at) {
-    if (at === pointed) return;
-    pointed = at;
-    cells.querySelector(".pointed")?.classList.remove("pointed");
-    if (at !== null) rows[at].line.classList.add("pointed");
-    describe();
+  point(at) {
+    if (at === this.pointed) return;
+    this.pointed = at;
+    this.cells.querySelector(".pointed")?.classList.remove("pointed");
+    if (at !== null) this.rows[at].line.classList.add("pointed");
+    this.describe();
   }
 
   /** @param {Element} target */
-  function rowAt(target) {
+  rowAt(target) {
     /** @type {HTMLElement|null|undefined} */
     const line = target.closest?.("[data-row]");
     return line ? Number(line.dataset.row) : null;
   }
 
   /** @param {KeyboardEvent} event */
-  function onKey(event) {
-    let took = zoom.key(event);
-    const at = rowAt(elementOf(event));
+  onKey(event) {
+    let took = this.zoom.key(event);
+    const at = this.rowAt(elementOf(event));
     const next = at === null || event.ctrlKey || event.metaKey || event.altKey ? null : stepOf(event.key, at);
     if (next !== null) {
       took = true;
-      const head = rows[next]?.head;
+      const head = this.rows[next]?.head;
       if (head?.dataset.node !== undefined) head.click(); // the player handles selecting
       head?.focus();
     }
@@ -345,19 +321,15 @@ export function createMask() {
     event.stopPropagation();
   }
 
-  return {
-    root,
-    show,
-    /**
-     * Hundreds of rows that nobody sees are not drawn, and not left as they were: asleep, the view is empty.
-     * @param {boolean} is
-     */
-    wake(is) {
-      if (is === awake) return;
-      awake = is;
-      if (shown) show(shown);
-    },
-  };
+  /**
+   * Hundreds of rows that nobody sees are not drawn, and not left as they were: asleep, the view is empty.
+   * @param {boolean} is
+   */
+  wake(is) {
+    if (is === this.awake) return;
+    this.awake = is;
+    if (this.shown) this.show(this.shown);
+  }
 }
 
 /**

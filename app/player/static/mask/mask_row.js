@@ -1,9 +1,14 @@
 /** The parts of the mask's drawing: a row with its cells, and the legend. */
 
-/** @import { Phase } from "../model/moments.js" */
+/**
+ * @import { Phase } from "../model/moments.js"
+ * @import { Pass } from "../model/slots.js"
+ */
 
-import { el, svg } from "../dom/dom.js";
+import { el, setText, svg } from "../dom/dom.js";
 import { attribute } from "../dom/patch.js";
+import { sees } from "../model/slots.js";
+import { flat, quote } from "../text/text.js";
 import { W } from "../text/text_tree.js";
 
 const RIM = 0.08; // of a cell
@@ -38,7 +43,7 @@ export function makeRow() {
  * @param {number[]} seen the slots it attends to, in order
  * @param {number} rows how many the pass has
  */
-export function drawCells(row, at, seen, rows) {
+function drawCells(row, at, seen, rows) {
   const [ground, path, own, rim] = row.line.children;
   attribute(ground, "d", `M${-PREFIX.many} ${at}H${rows}v1H${-PREFIX.many}z`);
   attribute(rim, "d", `M${-PREFIX.many} ${at + RIM}H${rows - RIM}v${1 - 2 * RIM}H${-PREFIX.many}`); // within the row, free of the grid's lines
@@ -103,4 +108,57 @@ export function createLegend() {
       rider.hidden = !rides;
     },
   };
+}
+
+/**
+ * The parts of a row that are the same at every moment.
+ * @param {Drawn} row
+ * @param {Pass} pass
+ * @param {number} at
+ * @param {{round: number, lane: number}} owner
+ */
+export function fillRow(row, pass, at, owner) {
+  const { kind, node, text, depth } = pass.rows[at];
+  const seen = sees(pass.rows, at);
+  const [position, slot] = pass.before === null ? [null, null] : [pass.before + depth, pass.before + at];
+  const name = {
+    root: W.rowNamed(quote(text), "root"),
+    node: quote(text),
+    rider: `${quote(text)} (${W.rider})`,
+  }[kind];
+  setText(row.word, flat(text));
+  setText(row.position, position === null ? `+${depth}` : String(position));
+  setText(row.slot, slot === null ? `+${at}` : String(slot));
+  setText(row.column, slot === null ? `+${at}` : String(slot));
+  attribute(row.head, "aria-label", W.maskRow(name, position, slot, seen.length));
+  attribute(row.head, "aria-disabled", kind !== "node"); // the others remain readable
+  for (const element of [row.head, row.line]) {
+    attribute(element, "data-row", at);
+    for (const [key, value] of Object.entries({ node, ...owner }))
+      attribute(element, `data-${key}`, kind === "node" ? value : null);
+  }
+  drawCells(row, at, seen, pass.rows.length);
+}
+
+/**
+ * What a row sees, in a sentence.
+ * @param {Pass} pass
+ * @param {number} at
+ */
+export function sentenceOf({ rows, before }, at) {
+  const named = sees(rows, at)
+    .slice(0, -1)
+    .map((each) => (each ? quote(rows[each].text) : W.theRoot(quote(rows[0].text))));
+  const others =
+    named.length > 5
+      ? `${named.slice(0, 2).join(", ")}, ${W.moreRows(named.length - 3)}, ${named.at(-1)}`
+      : named.join(", ") || null;
+  const own = W.rowNamed(quote(rows[at].text), rows[at].kind);
+  return W.maskSees(
+    own,
+    before,
+    others,
+    before === null ? null : before + rows[at].depth,
+    (before ?? 0) + at,
+  );
 }

@@ -20,16 +20,15 @@ export const MOST_ROWS = 320;
 /**
  * The strip: the slots as the pass writes them, and below, once committed, the result; both in cells of `size`
  * px after a folded prefix of `prefix` px.
- * @returns {{root: HTMLElement, say: HTMLElement, show: (pass: Pass, phase: Phase, size: number, prefix: number, owner: {round: number, lane: number}, source: string) => void}}
  */
-export function createSlots() {
-  const say = el("p", { class: "slots-say" });
-  const above = el("div", { class: "slots-lane" });
-  const below = el("div", { class: "slots-lane after" });
-  const arrows = svg("svg", { class: "slots-arrows", "aria-hidden": "true" });
-  const root = el("div", { class: "slots", "aria-hidden": "true" }, above, arrows, below); // `say` describes it in words
+export class SlotStrip {
+  say = el("p", { class: "slots-say" });
+  above = el("div", { class: "slots-lane" });
+  below = el("div", { class: "slots-lane after" });
+  arrows = svg("svg", { class: "slots-arrows", "aria-hidden": "true" });
+  root = el("div", { class: "slots", "aria-hidden": "true" }, this.above, this.arrows, this.below); // `say` describes it in words
   /** @type {Partial<Drawn>} */
-  let drawn = {};
+  drawn = {};
 
   /**
    * The lane as the pass wrote it.
@@ -37,7 +36,7 @@ export function createSlots() {
    * @param {number} count
    * @param {Drawn} given
    */
-  function written(pass, count, { size, prefix, round, lane }) {
+  written(pass, count, { size, prefix, round, lane }) {
     const slots = [block(0, prefix, "prefix")];
     for (let row = 0; row < count; row += 1) {
       const { kind, node } = pass.rows[row];
@@ -46,7 +45,7 @@ export function createSlots() {
         for (const [name, value] of Object.entries({ node, round, lane })) slot.dataset[name] = String(value);
       slots.push(slot);
     }
-    above.replaceChildren(...slots);
+    this.above.replaceChildren(...slots);
   }
 
   /**
@@ -55,7 +54,7 @@ export function createSlots() {
    * @param {number} count
    * @param {Drawn} given
    */
-  function gathered(pass, count, { size, prefix }) {
+  gathered(pass, count, { size, prefix }) {
     const kept = pass.kept.filter((row) => row < count);
     const places = kept.map((_, at) => block(prefix + at * size, size, "kept"));
     const freed = Math.max(0, count - kept.length - 1);
@@ -63,57 +62,54 @@ export function createSlots() {
     for (const slot of rest) slot.title = W.freeSlot;
     const pending = block(prefix + kept.length * size, size, "pending");
     pending.title = W.pendingSlot(quote(pass.pending));
-    below.replaceChildren(block(0, prefix, "prefix"), ...places, pending, ...rest);
+    this.below.replaceChildren(block(0, prefix, "prefix"), ...places, pending, ...rest);
     /** @param {number} at */
     const middle = (at) => prefix + (at + 0.5) * size;
     const lines = kept.map((row, at) => arrow(middle(row), middle(at)));
-    arrows.replaceChildren(...lines);
+    this.arrows.replaceChildren(...lines);
     return places.map((place, at) => ({ place, from: (kept[at] - at) * size }));
   }
 
-  return {
-    root,
-    say,
-    show(pass, phase, size, prefix, owner, source) {
-      const next = { pass, phase, size, prefix, ...owner };
-      /** @param {...(keyof Drawn)} names */
-      const same = (...names) => names.every((name) => drawn[name] === next[name]);
-      const stepped =
-        same("pass", "size", "round", "lane") && drawn.phase !== "committed" && phase === "committed";
-      const count = Math.min(pass.rows.length, MOST_ROWS);
-      if (!same("pass", "size", "prefix", "round", "lane")) {
-        root.style.inlineSize = `${prefix + (count + 1) * size}px`;
-        written(pass, count, next);
+  /** @param {Pass} pass @param {Phase} phase @param {number} size @param {number} prefix @param {{round: number, lane: number}} owner @param {string} source */
+  show(pass, phase, size, prefix, owner, source) {
+    const next = { pass, phase, size, prefix, ...owner };
+    /** @param {...(keyof Drawn)} names */
+    const same = (...names) => names.every((name) => this.drawn[name] === next[name]);
+    const stepped =
+      same("pass", "size", "round", "lane") && this.drawn.phase !== "committed" && phase === "committed";
+    const count = Math.min(pass.rows.length, MOST_ROWS);
+    if (!same("pass", "size", "prefix", "round", "lane")) {
+      this.root.style.inlineSize = `${prefix + (count + 1) * size}px`;
+      this.written(pass, count, next);
+    }
+    if (!same("pass", "size", "prefix", "round", "lane", "phase")) {
+      const kept = new Set(pass.kept);
+      /** @param {number} row */
+      const state = (row) =>
+        /** @type {"reserved"|"written"|"kept"|"freed"} */ (
+          phase === "proposed"
+            ? "reserved"
+            : phase !== "committed"
+              ? "written"
+              : kept.has(row)
+                ? "kept"
+                : "freed"
+        );
+      for (let row = 0; row < count; row += 1) {
+        const slot = /** @type {HTMLElement} */ (this.above.children[row + 1]);
+        setClass(slot, `slot ${state(row)}`);
+        slot.title = W.slotOf(
+          pass.before === null ? null : pass.before + row,
+          quote(pass.rows[row].text),
+          state(row),
+        );
       }
-      if (!same("pass", "size", "prefix", "round", "lane", "phase")) {
-        const kept = new Set(pass.kept);
-        /** @param {number} row */
-        const state = (row) =>
-          /** @type {"reserved"|"written"|"kept"|"freed"} */ (
-            phase === "proposed"
-              ? "reserved"
-              : phase !== "committed"
-                ? "written"
-                : kept.has(row)
-                  ? "kept"
-                  : "freed"
-          );
-        for (let row = 0; row < count; row += 1) {
-          const slot = /** @type {HTMLElement} */ (above.children[row + 1]);
-          setClass(slot, `slot ${state(row)}`);
-          slot.title = W.slotOf(
-            pass.before === null ? null : pass.before + row,
-            quote(pass.rows[row].text),
-            state(row),
-          );
-        }
-        const moved = phase === "committed" ? gathered(pass, count, next) : clear(below, arrows);
-        if (stepped) glide(moved);
-        setText(say, sentence(pass, phase, source));
-      }
-      drawn = next;
-    },
-  };
+      const moved = phase === "committed" ? this.gathered(pass, count, next) : clear(this.below, this.arrows);
+      if (stepped) glide(moved);
+      setText(this.say, sentence(pass, phase, source));
+    }
+    this.drawn = next;
+  }
 }
 
 /** @param {number} start @param {number} width @param {string} state */

@@ -217,12 +217,7 @@ export function laneOf(trace, label) {
   const proposer = String(settings.proposer ?? "none");
   return {
     label: label || proposer,
-    prompt:
-      trace?.header?.chat === true
-        ? `${prompt}
-
-`
-        : prompt, // an answer starts a new paragraph
+    prompt: trace?.header?.chat === true ? `${prompt}\n\n` : prompt, // an answer starts a new paragraph
     rounds,
     rest: pieces.slice(total).join(""), // a run recorded without rounds has only its text
     total: Math.max(total, pieces.length),

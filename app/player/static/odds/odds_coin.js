@@ -2,7 +2,7 @@
 
 /**
  * @import { Seen } from "../../types.js"
- * @import { Criterion, Coin, Odds } from "./odds.js"
+ * @import { Criterion, Coin, Decision, Odds } from "./odds.js"
  */
 
 import { el } from "../dom/dom.js";
@@ -41,7 +41,7 @@ export function choice(odds, best) {
 
 /**
  * @param {Odds} odds
- * @param {NonNullable<Odds["coin"]>} met
+ * @param {Extract<Decision, {kind: "coin"}>} met
  * @param {string} title
  * @param {boolean} beside whether the chart beside it shows others than what was compared
  */

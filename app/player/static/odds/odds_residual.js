@@ -18,7 +18,7 @@ import { O } from "../text/text_odds.js";
 function distributionOf(odds) {
   if (odds.matching || (odds.pointed && odds.rule === "speculative-sampling"))
     return [O.matchResidual(odds.failed), O.matchResidualIs];
-  if (odds.criterion?.asIs) return [O.asIs, O.asIsIs];
+  if (odds.decision?.kind === "criterion" && odds.decision.asIs) return [O.asIs, O.asIsIs];
   if (odds.rule !== "speculative-sampling" && odds.rule !== "") return [O.left, O.leftIs];
   return odds.failed > 1
     ? [O.siblingsLeft(odds.failed), O.siblingsLeftIs]

@@ -1,7 +1,6 @@
 /** The odds panel: p against q as areas, the coin on its ruler, and the residual distribution after a rejection. */
 
 /**
- * @import { Areas } from "./areas.js"
  * @import { Odds } from "./odds.js"
  * @import { View } from "../model/state.js"
  */
@@ -10,9 +9,10 @@ import { areasOf } from "./areas.js";
 import { el } from "../dom/dom.js";
 import { FACTS, oddsOf } from "./odds.js";
 import { chart, keyed, sums } from "./odds_chart.js";
-import { choice, coin, coins, decided, saidBy, unknownCoin } from "./odds_coin.js";
+import { choice, coin, coins, decided, unknownCoin } from "./odds_coin.js";
 import { drawOf, residual } from "./odds_residual.js";
-import { isBounded, shownOf } from "./odds_rows.js";
+import { shownOf } from "./odds_rows.js";
+import { comparison, judgeName, notes, partsOf } from "./odds_words.js";
 import { nonNull } from "../dom/non_null.js";
 import { MARK, prob, quote, VERDICT } from "../text/text.js";
 import { O } from "../text/text_odds.js";
@@ -20,33 +20,36 @@ import { O } from "../text/text_odds.js";
 /** @type {Record<string, string|undefined>} why a guess was not judged, by its verdict */
 const UNSEEN = { waiting: O.waiting, pruned: O.pruned, cut: O.cut, discarded: O.discarded };
 
-/** @returns the panel's view: `root`, `show(view, rules)` */
-export function createOdds() {
-  const root = el("section", { class: "odds", "aria-label": O.title });
-  let drawn = "";
+/** `root`, `show(view, rules)`. */
+export class OddsView {
+  root = el("section", { class: "odds", "aria-label": O.title });
+  drawn = "";
   /** @type {Record<string, {title: string}>} */
-  let titles = {}; // of the rules
+  titles = {}; // of the rules
   /** @type {Record<"greedy"|"drawn", "judged"|"models">} */
-  const lens = { greedy: "models", drawn: "judged" }; // the viewer's choice, kept from token to token
-  let expanded = false;
-  let moved = false; // whether it, or what it is in, was scrolled: asking each time would make the browser lay out the panel
+  lens = { greedy: "models", drawn: "judged" }; // the viewer's choice, kept from token to token
+  expanded = false;
+  moved = false; // whether it, or what it is in, was scrolled: asking each time would make the browser lay out the panel
   /** @type {HTMLElement|null} */
-  let around = null;
-  const scrolled = () => {
-    moved = true;
+  around = null;
+  scrolled = () => {
+    this.moved = true;
   };
-  root.addEventListener("scroll", scrolled, { passive: true });
+
+  constructor() {
+    this.root.addEventListener("scroll", this.scrolled, { passive: true });
+  }
 
   /** Another decision is read from its heading. */
-  function toTop() {
-    moved = false;
-    root.scrollTop = 0;
-    if (root.classList.contains("open")) root.parentElement?.scrollTo(0, 0);
+  toTop() {
+    this.moved = false;
+    this.root.scrollTop = 0;
+    if (this.root.classList.contains("open")) this.root.parentElement?.scrollTo(0, 0);
   }
 
   /** @param {Odds|null} odds */
-  function draw(odds) {
-    root.replaceChildren(...(odds ? panel(odds) : [el("p", { class: "hint" }, O.empty)]));
+  draw(odds) {
+    this.root.replaceChildren(...(odds ? this.panel(odds) : [el("p", { class: "hint" }, O.empty)]));
   }
 
   /**
@@ -54,15 +57,16 @@ export function createOdds() {
    * @param {Odds} odds
    * @param {string} button
    */
-  function again(odds, button) {
-    const top = root.scrollTop;
-    draw(odds);
-    /** @type {HTMLElement|null} */ (root.querySelector(button))?.focus({ preventScroll: true });
-    root.scrollTop = top;
+  again(odds, button) {
+    const top = this.root.scrollTop;
+    this.draw(odds);
+    /** @type {HTMLElement|null} */ (this.root.querySelector(button))?.focus({ preventScroll: true });
+    this.root.scrollTop = top;
   }
 
   /** @param {Odds} odds */
-  function panel(odds) {
+  panel(odds) {
+    const others = this.usingOf(odds) === "models" && odds.judged !== null; // than what was compared are in the chart
     const judged = odds.verdict === "accepted" || odds.verdict === "rejected";
     /** @type {HTMLElement[]} what was compared */
     const main = [];
@@ -71,18 +75,18 @@ export function createOdds() {
     const unseen = odds.missing && (UNSEEN[odds.verdict ?? ""] ?? O.sibling);
     const why = odds.missing === "record" ? O.nothing : (unreached(odds) ?? unseen);
     if (why) main.push(el("p", { class: "hint" }, why));
-    if (!odds.missing) main.push(...distributions(odds));
-    if (odds.choice) side.push(choice(odds, odds.choice));
-    if (odds.coin)
-      side.push(coin(odds, odds.coin, titleOf(odds), usingOf(odds) === "models" && odds.judged !== null));
-    if (odds.coinless && (odds.facts || !odds.missing)) side.push(unknownCoin(odds.coinless.threshold));
+    if (!odds.missing) main.push(...this.distributions(odds));
+    const by = odds.decision;
+    if (by?.kind === "choice") side.push(choice(odds, by.best));
+    else if (by?.kind === "coin") side.push(coin(odds, by, this.titleOf(odds), others));
+    else if (by?.kind === "unknown" && (odds.facts || !odds.missing)) side.push(unknownCoin(by.threshold));
     if (odds.coins && odds.coins.length > 1) side.push(coins(odds, odds.coins));
-    if (odds.criterion && odds.verdict && judged) side.push(decided(odds.criterion, odds.verdict));
+    if (by?.kind === "criterion" && odds.verdict && judged) side.push(decided(by, odds.verdict));
     if (odds.residual && odds.verdict !== "accepted") side.push(residual(odds, odds.residual));
     else if (odds.source && odds.distribution) side.push(drawOf(odds));
     if (odds.missing && odds.facts) main.push(facts(odds.facts));
     return [
-      heading(odds, lenses(odds)),
+      heading(odds, this.lenses(odds)),
       el(
         "div",
         { class: side.length ? "odds-body sided" : "odds-body" },
@@ -93,13 +97,13 @@ export function createOdds() {
   }
 
   /** @param {Odds} odds */
-  function titleOf(odds) {
-    return titles[odds.rule]?.title ?? odds.rule;
+  titleOf(odds) {
+    return this.titles[odds.rule]?.title ?? odds.rule;
   }
 
   /** @param {Odds} odds @returns {"judged"|"models"} */
-  function usingOf(odds) {
-    return lens[odds.greedy ? "greedy" : "drawn"] === "models" && odds.models
+  usingOf(odds) {
+    return this.lens[odds.greedy ? "greedy" : "drawn"] === "models" && odds.models
       ? "models"
       : odds.judged
         ? "judged"
@@ -107,7 +111,7 @@ export function createOdds() {
   }
 
   /** @param {Odds} odds */
-  function lenses(odds) {
+  lenses(odds) {
     if (odds.missing || !odds.judged || !odds.models) return null;
     /** @param {"judged"|"models"} name @param {string} words */
     const tab = (name, words) => {
@@ -116,7 +120,7 @@ export function createOdds() {
         {
           type: "button",
           class: "tab",
-          "aria-pressed": String(usingOf(odds) === name),
+          "aria-pressed": String(this.usingOf(odds) === name),
           title:
             name === "judged"
               ? O.judgeMeans
@@ -125,8 +129,8 @@ export function createOdds() {
         words,
       );
       button.onclick = () => {
-        lens[odds.greedy ? "greedy" : "drawn"] = name;
-        again(odds, '.tab[aria-pressed="true"]');
+        this.lens[odds.greedy ? "greedy" : "drawn"] = name;
+        this.again(odds, '.tab[aria-pressed="true"]');
       };
       return button;
     };
@@ -139,10 +143,10 @@ export function createOdds() {
   }
 
   /** @param {Odds} odds */
-  function distributions(odds) {
-    const using = usingOf(odds);
+  distributions(odds) {
+    const using = this.usingOf(odds);
     const bars = nonNull(odds[using]);
-    const rows = shownOf(bars, expanded);
+    const rows = shownOf(bars, this.expanded);
     const fixed = using === "judged" && bars.hasP ? odds.fixed : null;
     const parts =
       using === "judged" &&
@@ -152,7 +156,7 @@ export function createOdds() {
       !odds.matching &&
       (!odds.greedy || odds.lossy); // one-hot distributions need no sums
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
-    const named = parts && areas.totals ? words(odds, fixed) : null;
+    const named = parts && areas.totals ? partsOf(odds, fixed) : null;
     const unpenalised =
       using === "models"
         ? `${bars.hasP && odds.before.p ? "p" : ""}${bars.hasQ && odds.before.q ? "q" : ""}`
@@ -163,7 +167,7 @@ export function createOdds() {
       : el(
           "p",
           { class: "compares" },
-          ...keyed(comparison(odds, titleOf(odds), using, unpenalised), named !== null),
+          ...keyed(comparison(odds, this.titleOf(odds), using, unpenalised), named !== null),
         );
     /** @type {HTMLElement[]} */
     const made = [said];
@@ -176,11 +180,11 @@ export function createOdds() {
       const more = el(
         "button",
         { type: "button", class: "more-rows" },
-        expanded ? O.showFewer : O.showAll(bars.rows.length),
+        this.expanded ? O.showFewer : O.showAll(bars.rows.length),
       );
       more.onclick = () => {
-        expanded = !expanded;
-        again(odds, ".more-rows");
+        this.expanded = !this.expanded;
+        this.again(odds, ".more-rows");
       };
       made.push(more);
     }
@@ -189,44 +193,35 @@ export function createOdds() {
     return made;
   }
 
-  return {
-    root,
-    /** A run that goes on has no odds yet. */
-    wait() {
-      drawn = "";
-      root.replaceChildren(el("p", { class: "hint" }, O.live));
-    },
-    /**
-     * @param {View} view
-     * @param {Record<string, {title: string}>} [rules]
-     */
-    show(view, rules = {}) {
-      titles = rules;
-      const { focus, moment } = view;
-      const lane = focus ? view.lanes[focus.lane].lane : null;
-      const inside =
-        focus && focus.lane === view.lead && focus.round === view.current?.index ? moment?.step : "whole";
-      const key =
-        focus && lane
-          ? `${focus.lane} ${focus.round} ${focus.node} ${inside} ${lane.trace?.header?.id}`
-          : "none";
-      if (key === drawn) return;
-      drawn = key;
-      draw(oddsOf(view));
-      if (around !== root.parentElement)
-        (around = root.parentElement)?.addEventListener("scroll", scrolled, { passive: true });
-      if (moved) toTop();
-    },
-  };
-}
+  /** A run that goes on has no odds yet. */
+  wait() {
+    this.drawn = "";
+    this.root.replaceChildren(el("p", { class: "hint" }, O.live));
+  }
 
-/**
- * What the rule's view of the probabilities is called at this moment.
- * @param {Odds} odds
- */
-function judgeName(odds) {
-  if (!odds.siblings) return O.used;
-  return odds.verdict === "waiting" ? O.judgeNext : O.judge;
+  /**
+   * @param {View} view
+   * @param {Record<string, {title: string}>} [rules]
+   */
+  show(view, rules = {}) {
+    this.titles = rules;
+    const { focus, moment } = view;
+    const lane = focus ? view.lanes[focus.lane].lane : null;
+    const inside =
+      focus && focus.lane === view.lead && focus.round === view.current?.index ? moment?.step : "whole";
+    const key =
+      focus && lane
+        ? `${focus.lane} ${focus.round} ${focus.node} ${inside} ${lane.trace?.header?.id}`
+        : "none";
+    if (key === this.drawn) return;
+    this.drawn = key;
+    this.draw(oddsOf(view));
+    if (this.around !== this.root.parentElement) {
+      this.around = this.root.parentElement;
+      this.around?.addEventListener("scroll", this.scrolled, { passive: true });
+    }
+    if (this.moved) this.toTop();
+  }
 }
 
 /** @param {Odds} odds @param {HTMLElement|null} tabs */
@@ -257,74 +252,6 @@ function unreached({ unreached: found }) {
   if (!found) return null;
   const { by, other = "", stem = "" } = found;
   return O.unreached[by](quote(other), quote(stem));
-}
-
-/**
- * What the rule compares here, in one sentence.
- * @param {Odds} odds
- * @param {string} title
- * @param {"judged"|"models"} using
- * @param {string} shown the models' own probabilities in the chart that are from before penalties: "p", "q" or "pq"; empty without any
- */
-function comparison(odds, title, using, shown) {
-  if (using === "models" && odds.judged && !odds.atZero)
-    return O.modelsOnly(judgeName(odds), odds.penalised && odds.before.alike, odds.before.p);
-  if (!odds.knowsP)
-    return odds.modelless && odds.atZero
-      ? O.beforeModelless
-      : odds.pointed || (odds.sureQ && using === "judged")
-        ? O.beforeFixed(!odds.modelless)
-        : odds.atZero
-          ? O.beforeGreedy(odds.penalised && shown !== "")
-          : O.before;
-  const without = odds.without === null ? "" : O.without(quote(odds.without));
-  const greedy = odds.moved && !without ? O.writesPenalised(shown) : O.writesGreedy + without;
-  if (odds.undrafted) return odds.atZero ? greedy : O.writes;
-  if (odds.greedy && !odds.verdict) return greedy;
-  if (odds.greedy && !odds.lossy) {
-    const rank = odds.target?.rank ?? null;
-    return odds.moved && !without
-      ? O.comparesPenalised(quote(odds.text), rank, shown)
-      : O.comparesGreedy(quote(odds.text), rank) + without;
-  }
-  if (odds.own) return O.comparesOwn;
-  if (odds.matching) return O.comparesMatching(odds.siblings);
-  if (odds.longest) return O.comparesChain;
-  if (odds.criterion) return O.comparesCriterion[odds.criterion.rule];
-  if (odds.rule !== "speculative-sampling") return saidBy(O.comparesBy, odds) ?? O.comparesRule(title);
-  if (odds.pointed) return O.comparesFixed(odds.siblings);
-  if (odds.elder) return O.comparesElder(odds.elder.q, odds.elder.sameQ, odds.elder.waiting);
-  return O.compares;
-}
-
-/** @param {Odds} odds @param {Set<number|null>|null} fixed */
-function words(odds, fixed) {
-  if (fixed) return odds.covers ? O.parts.fixed : O.parts.held;
-  const strict = odds.sureQ ? O.parts.certain : O.parts.strict;
-  return odds.rule === "speculative-sampling" && !odds.atZero ? strict : O.parts.loose;
-}
-
-/** @param {Odds} odds @param {"judged"|"models"} using @param {Areas} areas @param {boolean} parts @param {boolean} fixed */
-function notes(odds, using, areas, parts, fixed) {
-  const said = [];
-  if (odds.greedy && using === "judged")
-    said.push(O.oneHot(nonNull(odds.judged).hasQ && odds.verdict !== "pruned", odds.models !== null));
-  else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice)
-    said.push(O.modelsOnly(judgeName(odds), odds.penalised && odds.before.alike, odds.before.p));
-  if (odds.modelless && using === "models") said.push(O.modelless);
-  if (parts && odds.overlap !== null) {
-    if (odds.pointed || fixed) {
-      said.push((odds.covers ? O.coveredIs : O.heldIs)(odds.overlap, odds.siblings));
-      if (odds.chance !== null) said.push(O.chanceIs(odds.chance, odds.siblings));
-    } else {
-      said.push(odds.shared ? O.sharedIs(odds.overlap) : O.overlapIs(odds.overlap, odds.siblings));
-    }
-    const others = areas.rows.find((row) => row.id === null);
-    if (!fixed && others && others.shared > 5e-4) said.push(O.othersIs);
-  }
-  if (parts && areas.rows.some((row) => row.most / areas.top > 0.002)) said.push(O.atMost);
-  else if (areas.rows.some(isBounded)) said.push(O.boundedAre);
-  return said;
 }
 
 /** @param {NonNullable<Odds["facts"]>} values */

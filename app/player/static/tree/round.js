@@ -10,13 +10,13 @@ import { usualInstead } from "../model/held_up.js";
 import { list, number } from "../model/model.js";
 import { knows } from "../model/moments.js";
 import { T } from "../text/text.js";
-import { createTree } from "./tree_view.js";
+import { TreeView } from "./tree_view.js";
 
 /** @returns the view: `root`, `show(view)`, `settle()`, `focus(node)`, `has(element)` */
 export function createRound() {
   const title = el("h2", { class: "round-title" });
   const phases = el("span", { class: "phases", title: T.phasesAre });
-  const tree = createTree();
+  const tree = new TreeView();
   const root = el(
     "section",
     { class: "strip" },
@@ -42,11 +42,11 @@ export function createRound() {
       tree.show(view);
     },
     /** Scroll as requested while drawing. */
-    settle: tree.settle,
+    settle: () => tree.settle(),
     /** Give the keyboard to the chip of `node`, if it is here. */
-    focus: tree.focus,
+    focus: (/** @type {number} */ node) => tree.focus(node),
     /** Whether the keyboard is on one of the nodes. */
-    has: tree.has,
+    has: (/** @type {Element|null} */ element) => tree.has(element),
   };
 }
 

@@ -7,12 +7,52 @@
  * @import { Item, Key } from "../model/tree.js"
  */
 
+import { nonNull } from "../dom/non_null.js";
 import { list, number } from "../model/model.js";
 import { wasRead } from "../model/slots.js";
 import { keyOf, OWN, ROOT } from "../model/tree.js";
 
 export const FOLDED_FROM = 9; // if there are this many pruned guesses, they are behind a button
 const MOST = 512; // nodes in the picture; proposers send fewer, but a hostile record may not
+
+/**
+ * What determines the layout; `open`: pruned guesses are shown even where they are many.
+ * @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape
+ */
+
+/**
+ * @param {View} view
+ * @param {Round} round the part of the leading lane's round that is known
+ * @param {Round|null} unfolded the round whose pruned guesses were requested
+ * @returns {Shape}
+ */
+export function shapeOf({ lanes, lead, moment, chosen, focus }, round, unfolded) {
+  const { lane } = lanes[lead];
+  const whole = lane.rounds[round.index];
+  const wanted = chosen && focus?.lane === lead && focus.round === round.index ? focus.node : null;
+  const seen = whole.proposals.filter(wasRead);
+  return {
+    whole,
+    lane,
+    at: lead,
+    done: !moment || moment.phase === "committed",
+    open: unfolded === whole || (wanted !== null && whole.proposals[wanted]?.verdict === "pruned"),
+    guessed: seen.length > 0,
+    rivals: new Set(seen.map((item) => item.parent)).size < seen.length,
+  };
+}
+
+/**
+ * A node's token: a guess, or what the target wrote itself.
+ * @param {Key} key
+ * @param {Round} round
+ */
+export function writtenOf(key, round) {
+  if (key !== OWN)
+    return { text: round.proposals[key].text, verdict: round.proposals[key].verdict, isOwn: false };
+  const { name, source } = nonNull(round.tokens.find((token) => token.node < 0));
+  return { text: name, verdict: source, isOwn: true };
+}
 
 /**
  * What is drawn of a round: what was guessed, as far as it is known; once the round is over also the target's own token.
@@ -83,7 +123,7 @@ export function factsOf(lane, round, target, done) {
   const best = number(list(written?.p?.id)[0]); // after penalties, as ranks are
   const first = best !== null && best === written?.token;
   const head = (own ? (written?.penalised_p ?? written?.model_p) : null) ?? written?.p;
-  const ownP = number(list(head?.prob)[list(head?.id).findIndex((id) => id === written?.token)]); // only the likeliest are recorded
+  const ownP = number(list(head?.prob)[list(head?.id).indexOf(written?.token ?? -1)]); // only the likeliest are recorded
   /** @param {number|null} value */
   const bound = (value) => (value === null ? null : Math.min(Math.max(value, 0), 1));
   return {
