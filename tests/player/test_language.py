@@ -1,4 +1,4 @@
-"""The player's texts stand in its modules `text*.js` and nowhere else, so that a language can bring its own."""
+"""The player's texts are in its messages and nowhere else, so that a language can bring its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.app import pseudo
 from tests.player.conftest import Server, open_player, serving
 
 TRACES = Path(__file__).resolve().parents[2] / "assets" / "traces"
-CATALOGUES = ["screen/sentences.js", *(f"text/{path.name}" for path in sorted(STATIC.glob("text/text*.js")))]
+MESSAGES = "text/messages.js"
 PHRASE = re.compile(r"[A-Za-z]{3,} [A-Za-z]{3,}")
 # What is read or heard in the player, in pieces, without what models and visitors wrote.
 SAID = """() => {
@@ -55,9 +55,8 @@ def left(said: list[str], kept: set[str]) -> Iterator[str]:
 def brackets() -> Iterator[Server]:
     """A server with the catalogues in brackets; its own, as the page may keep the modules of the shared one."""
     with serving() as handler:
-        for file in CATALOGUES:
-            text = (STATIC / file).read_text(encoding="utf-8")
-            handler.state.files[f"/player/{file}"] = pseudo.script(text)
+        text = (STATIC / MESSAGES).read_text(encoding="utf-8")
+        handler.state.files[f"/player/{MESSAGES}"] = pseudo.script(text)
         yield handler.state
 
 
@@ -87,8 +86,8 @@ def test_a_language_brings_its_own_catalogue(tmp_path: Path, monkeypatch: pytest
     """Catches: one language's texts served for another, a file that caches keep although it may change."""
     own = tmp_path / "lessons" / "xx" / served.FOLDER
     own.mkdir(parents=True)
-    mine = (STATIC / "text" / "text.js").read_text(encoding="utf-8").replace("Waiting for the run", "Mine")
-    (own / "text.js").write_text(mine, encoding="utf-8")
+    mine = (STATIC / MESSAGES).read_text(encoding="utf-8").replace("Waiting for the run", "Mine")
+    (own / "messages.js").write_text(mine, encoding="utf-8")
     monkeypatch.setattr(served, "assets", lambda: tmp_path)
     served.code.cache_clear()
     served.name.cache_clear()

@@ -53,7 +53,7 @@ export function createHead(at, lead) {
         "title",
         [view.lane.about, T.lead(view.lane.label, at + 1)].filter(Boolean).join("\n\n"),
       );
-      setText(numbers.ratio, view.speedup === null ? "" : T.ratio(view.speedup));
+      setText(numbers.ratio, view.speedup === null ? "" : T.times(view.speedup));
       ratio.hidden = view.speedup === null;
       setText(nonNull(ratio.lastChild), ratio.hidden ? "" : T.against(baseline));
       ratio.setAttribute("title", T.ratioOf(baseline));

@@ -64,7 +64,7 @@ export function sums(totals, words, fixed) {
  */
 export function keyed(sentence, areas) {
   return sentence
-    .split(/\{(\w+)\}/)
+    .split(/\[(\w+)\]/)
     .map((part, at) => (at % 2 === 0 ? part : areas ? el("i", { class: `swatch area ${part}` }) : ""));
 }
 

@@ -19,7 +19,7 @@ export function createHelp() {
       el("li", {}, el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]), words),
     );
   }
-  /** @param {string[][]} pairs @param {"i"|"code"} as */
+  /** @param {readonly (readonly string[])[]} pairs @param {"i"|"code"} as */
   const glossary = (pairs, as) =>
     el(
       "dl",

@@ -1,4 +1,4 @@
-/** Sentences about a moment and about a round. Part of the catalogue: a language has its own. */
+/** Sentences about a moment and about a round: what is said is decided here, how is in the messages. */
 
 /**
  * @import { Verdict } from "../../types.js"
@@ -8,17 +8,11 @@
 
 import { list, number, roomIn } from "../model/model.js";
 import { wasRead } from "../model/slots.js";
-import { count, quote, seconds, T, VERDICT } from "../text/text.js";
+import { texts } from "../text/format.js";
+import { MESSAGES } from "../text/messages.js";
+import { quote, T, VERDICT } from "../text/text.js";
 
-/** @type {Record<string, string|undefined>} */
-const WHO = {
-  "draft-model": "the draft",
-  eagle: "the EAGLE head",
-  eagle3: "the EAGLE-3 head",
-  medusa: "the Medusa heads",
-  mtp: "the MTP modules",
-  you: "you",
-};
+const R = texts(MESSAGES.round);
 
 /**
  * What happened at the cursor, in one sentence, and nothing of what comes after it.
@@ -29,30 +23,28 @@ export function sentenceAt(view) {
   const { current, moment } = view;
   if (!current) return T.atPrompt;
   const { lane } = view.lanes[view.lead];
-  const stood = Math.min(view.stop, lane.rounds.length); // the round at which the cursor is
+  const at = Math.min(view.stop, lane.rounds.length); // the round at which the cursor is
   if (moment.phase === "committed")
-    return `${current.index + 1 === stood ? "" : `Looking back from round ${stood}. `}${sentenceOf(lane, current)}`;
-  const head = `Round ${current.index + 1}: `;
+    return (current.index + 1 === at ? "" : R.back(at)) + sentenceOf(lane, current);
+  const head = R.head(current.index + 1);
   const { drafted, read } = sizes(current);
-  if (moment.phase === "proposed") {
-    const sent =
-      drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "is" : "are"} sent to the target`;
-    if (current.candidates !== null && read)
-      return `${head}${whoIn(lane)} sent ${count(read, "guess")} to the target.${roomFor(lane, current)}`;
-    return `${head}${whoIn(lane)} guessed ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.${roomFor(lane, current)}`;
-  }
-  if (moment.phase === "verified") {
-    return `${head}${read ? `the target has read ${read === 1 ? "the guess" : `all ${read} guesses`} in one pass` : `${drafted ? "" : "nothing was proposed; "}the target made one pass`}.`;
-  }
-  const fallen = current.proposals.filter((item) => moment.judged.has(item.node));
-  const judged = current.proposals[moment.node ?? -1];
-  if (lane.judging === "longest") {
-    const kept = fallen.filter((item) => item.verdict === "accepted").length;
-    return `${head}the guesses are judged as a whole; ${kept ? `the first ${count(kept, "token")} ${kept === 1 ? "is" : "are"} accepted` : "nothing is accepted"}.`;
-  }
-  const passed = current.proposals.filter((item) => item.verdict === "unreached").length; // as far as is known yet
-  const out = current.proposals.some((item) => item.verdict === "waiting") ? passed : read - fallen.length;
-  return `${head}${quote(judged.text)} is ${VERDICT[judged.verdict]} (${fallen.length} of ${read} judged${out ? `, ${out} not reached` : ""}).`;
+  if (moment.phase === "proposed") return head + proposed(lane, current) + roomFor(lane, current);
+  if (moment.phase === "verified") return head + R.verified(read, drafted);
+  const judged = current.proposals.filter((item) => moment.judged.has(item.node));
+  if (lane.judging === "longest")
+    return head + R.whole(judged.filter((item) => item.verdict === "accepted").length);
+  const now = current.proposals[moment.node ?? -1];
+  const passed = numberOf(current, "unreached"); // as far as is known yet
+  const out = numberOf(current, "waiting") ? passed : read - judged.length;
+  return head + R.judged(quote(now.text), VERDICT[now.verdict], judged.length, read, out);
+}
+
+/** @param {Lane} lane @param {Round} round */
+function proposed(lane, round) {
+  const { drafted, read } = sizes(round);
+  const who = whoIn(lane);
+  if (round.candidates !== null && read) return R.sent(who, read);
+  return R.guessed(who, drafted, copiedFrom(lane, round), drafted === read ? null : read);
 }
 
 /**
@@ -62,15 +54,19 @@ export function sentenceAt(view) {
  */
 function sizes(round) {
   const read = round.proposals.filter(wasRead).length;
-  const pruned = round.proposals.filter((item) => item.verdict === "pruned").length;
-  const { candidates } = round;
-  const drafted = candidates === null ? read + pruned : read || candidates;
+  const drafted = round.candidates === null ? read + numberOf(round, "pruned") : read || round.candidates;
   return { drafted, read };
 }
 
 /** @param {Lane} lane */
 function whoIn(lane) {
-  return WHO[lane.proposer] ?? (lane.label.split(",")[0] || "the proposer");
+  const known = /** @type {Record<string, string|undefined>} */ (R.who)[lane.proposer];
+  return known ?? (lane.label.split(",")[0] || R.other);
+}
+
+/** @param {Round} round @param {Verdict|"waiting"} verdict */
+function numberOf(round, verdict) {
+  return round.proposals.filter((item) => item.verdict === verdict).length;
 }
 
 /**
@@ -80,61 +76,79 @@ function whoIn(lane) {
  * @returns {string}
  */
 export function sentenceOf(lane, round) {
-  const head = `Round ${round.index + 1}: `;
-  const own = round.tokens.find((token) => token.node < 0);
-  const tail = `: ${count(round.tokens.length, "token")} from one target pass.`;
-  const source = copiedFrom(lane, round);
   const { drafted, read } = sizes(round);
-  if (!read) {
-    const vain = `${whoIn(lane)} guessed ${count(drafted, "token")} and sent none of them to the target; `;
-    const why = drafted
-      ? vain
-      : lane.proposer === "none"
-        ? ""
-        : `nothing was proposed${full(lane, round) ? ", as only one token was left" : ""}; `;
-    return `${head}${why}the target wrote ${own ? quote(own.name) : "nothing"}${tail}${sideNotes(lane, round)}`;
+  const said = read ? checked(lane, round) : unchecked(lane, round, drafted);
+  return R.head(round.index + 1) + said + R.tail(round.tokens.length) + sideNotes(lane, round);
+}
+
+/**
+ * A round in which the target read no guess.
+ * @param {Lane} lane
+ * @param {Round} round
+ * @param {number} drafted
+ */
+function unchecked(lane, round, drafted) {
+  const own = round.tokens.find((token) => token.node < 0);
+  const nothing = lane.proposer === "none" ? "" : R.nothing(isFull(lane, round));
+  return R.alone(drafted ? R.vain(whoIn(lane), drafted) : nothing, own ? quote(own.name) : null);
+}
+
+/** @param {Lane} lane @param {Round} round */
+function checked(lane, round) {
+  const { drafted, read } = sizes(round);
+  const accepted = numberOf(round, "accepted");
+  const kept = accepted === 0 ? "none" : accepted < read ? "some" : read > 1 ? "all" : "one";
+  const heads = round.candidates !== null;
+  const copied = copiedFrom(lane, round);
+  const parts = [
+    R.made(whoIn(lane), heads, drafted === read, drafted, read, copied, kept, accepted),
+    ...rejection(round),
+    ...unjudged(round),
+    ...ending(lane, round),
+  ];
+  const last = parts.pop() ?? "";
+  return parts.length ? R.joined(parts.join(", "), last) : last;
+}
+
+/**
+ * The target's own token of a round; `alike`: only spaces tell it apart from the one guess that was rejected.
+ * @param {Round} round
+ */
+function ownOf(round) {
+  const own = round.tokens.find((token) => token.node < 0);
+  const rejected = round.proposals.filter((item) => item.verdict === "rejected");
+  const alike = own && rejected.length === 1 && rejected[0].text.trim() === own.name.trim();
+  return { own, rejected, alike };
+}
+
+/** @param {Round} round */
+function rejection(round) {
+  const { own, rejected, alike } = ownOf(round);
+  if (!rejected.length) return [];
+  if (alike && own?.source === "bonus") return [R.rejectedOne]; // a bonus is at another place
+  if (rejected.length > 1) return [R.rejectedSome(rejected.length)];
+  return [R.rejected(alike ? spaced(rejected[0].text) : quote(rejected[0].text))];
+}
+
+/** @param {Round} round */
+function unjudged(round) {
+  const [cut, unreached] = [numberOf(round, "cut"), numberOf(round, "unreached")];
+  if (!cut) return [];
+  return unreached ? [R.missed(unreached), R.cut(cut)] : [R.cut(cut)];
+}
+
+/** @param {Lane} lane @param {Round} round */
+function ending(lane, round) {
+  const { own, rejected, alike } = ownOf(round);
+  if (!own) {
+    const over = lane.end !== null && lane.end !== "cancelled" && round.index === lane.rounds.length - 1;
+    return over && numberOf(round, "accepted") && !numberOf(round, "cut") ? [R.ended] : [];
   }
-  /** @param {Verdict} verdict */
-  const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict);
-  const accepted = of("accepted").length;
-  const rejected = of("rejected");
-  const kept =
-    accepted === 0 ? "none" : accepted < read ? accepted : read > 1 ? "all" : drafted > 1 ? "that one" : "it";
-  const made =
-    round.candidates !== null
-      ? `sent ${count(read, "guess")}`
-      : drafted === read
-        ? `proposed ${count(read, "token")}${source}`
-        : `guessed ${count(drafted, "token")}${source}, of which the target read ${read}`;
-  const parts = [`${whoIn(lane)} ${made}; ${drafted === read ? "the target" : "it"} accepted ${kept}`];
-  if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
-  else if (rejected.length) parts.push(`rejected ${rejected.length} of them`);
-  const alike = own && rejected.length === 1 && rejected[0].text.trim() === own.name.trim(); // told apart by spaces alone
-  if (alike)
-    parts[parts.length - 1] =
-      own.source === "bonus" ? "rejected one" : `rejected ${spaced(rejected[0].text)}`; // a bonus stands at another place
-  const [cut, unreached] = [of("cut").length, of("unreached").length];
-  if (cut && unreached) parts.push(`did not reach ${unreached === 1 ? "one" : unreached}`);
-  if (cut)
-    parts.push(`left out ${cut === 1 ? "one" : cut}, as the text ended before ${cut === 1 ? "it" : "them"}`);
-  const end = of("accepted").at(-1)?.node ?? -1; // which the target's own token follows
-  const same = rejected.some((item) => item.parent === end && item.text === own?.name); // a lossy rule refused the target's own choice
-  if (own)
-    parts.push(
-      own.source === "bonus"
-        ? `added ${quote(own.name)}`
-        : `wrote ${alike ? spaced(own.name) : quote(own.name)}${same ? " all the same" : rejected.length ? " instead" : ""}`,
-    );
-  else if (
-    !cut &&
-    accepted &&
-    lane.end !== null &&
-    lane.end !== "cancelled" &&
-    round.index === lane.rounds.length - 1
-  )
-    parts.push("there the text ended"); // no token of the target's own
-  const last = parts.pop();
-  return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${sideNotes(lane, round)}`;
+  if (own.source === "bonus") return [R.added(quote(own.name))];
+  const end = round.proposals.findLast((item) => item.verdict === "accepted")?.node ?? -1; // which it follows
+  const same = rejected.some((item) => item.parent === end && item.text === own.name); // a lossy rule refused it
+  const as = same ? "same" : rejected.length ? "instead" : "first";
+  return [R.wrote(alike ? spaced(own.name) : quote(own.name), as)];
 }
 
 /**
@@ -142,14 +156,14 @@ export function sentenceOf(lane, round) {
  * @param {Lane} lane
  * @param {Round} round
  */
-function full(lane, round) {
+function isFull(lane, round) {
   return round.tokens.length === 1 && round.total === number(lane.trace?.header?.settings?.max_new_tokens);
 }
 
 /** @param {Lane} lane @param {Round} round */
 function roomFor(lane, round) {
   const room = roomIn(lane, round);
-  return room === null ? "" : ` The length limit left room for only ${count(room, "accepted guess")}.`;
+  return room === null ? "" : R.room(room);
 }
 
 /**
@@ -168,17 +182,16 @@ function spaced(text) {
 function sideNotes(lane, round) {
   const row = list(lane.trace?.rounds)[round.index] ?? {};
   const note = row.note ?? {};
-  /** @param {Verdict} verdict */
-  const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict).length;
-  const said = [];
-  if (of("discarded")) said.push(`${count(of("discarded"), "token")} drafted ahead came to nothing.`);
+  const wasted = numberOf(round, "discarded");
   const [extra, pool, ahead] = [number(row.riders), number(note.pool), number(row.ahead_s)];
-  if (extra) said.push(`The pass included ${count(extra, "extra token")}.`);
-  if (pool !== null && Array.isArray(note.harvested)) {
-    said.push(`The pool held ${count(pool, "phrase")}, ${note.harvested.length} of them new.`);
-  }
-  if (ahead) said.push(`Drafting for the next round ran alongside the check for ${seconds(ahead)}.`);
-  return roomFor(lane, round) + said.map((sentence) => ` ${sentence}`).join("");
+  const fresh = Array.isArray(note.harvested) ? note.harvested.length : null;
+  return [
+    roomFor(lane, round),
+    wasted ? R.wasted(wasted) : "",
+    extra ? R.extra(extra) : "",
+    pool !== null && fresh !== null ? R.pool(pool, fresh) : "",
+    ahead ? R.ahead(ahead) : "",
+  ].join("");
 }
 
 /**
@@ -196,6 +209,5 @@ function copiedFrom(lane, round) {
   let matched = "";
   for (let at = start; at < start + length; at += 1)
     matched += String((at < prompt.length ? prompt[at] : output[at - prompt.length]) ?? "");
-  if (!matched.trim()) return ", copied from earlier text";
-  return `, copied from what followed ${quote(matched)} ${start + length <= prompt.length ? "in the prompt" : "in its own text"}`;
+  return R.copied(matched.trim() ? quote(matched) : null, start + length <= prompt.length);
 }
