@@ -38,12 +38,15 @@ COPY LICENSE ./
 COPY .streamlit/config.toml ./.streamlit/
 COPY assets ./assets
 COPY specdec_core ./specdec_core
+COPY specdec_measure ./specdec_measure
+COPY specdec_lessons ./specdec_lessons
+COPY specdec_cli ./specdec_cli
 COPY app ./app
 # Weights may have been written readable for their owner only; a file whose mode is set again is in the image twice.
 # Code is compiled now, as the server may not write there.
 # The library of visitors' runs: mount a volume at var to keep it.
 RUN find . \( ! -perm -a=r -o -type d ! -perm -a=rx \) -exec chmod a+rX {} + \
-    && python -m compileall -q app specdec_core \
+    && python -m compileall -q app specdec_core specdec_measure specdec_lessons specdec_cli \
     && mkdir var converted && chown lab var converted
 
 USER lab

@@ -11,8 +11,7 @@ export PORT
 
 venv := .venv
 python := $(venv)/bin/python
-# --disable-pip-version-check: what pip says about itself is of no use here.
-pip := $(python) -m pip install --quiet --disable-pip-version-check
+install := $(python) scripts/install.py
 
 help:  ## this list
 	@echo "Specdec Lab: see speculative decoding happen."
@@ -68,7 +67,7 @@ $(venv)/.made:
 
 $(venv)/.app: requirements.txt constraints.txt $(venv)/.made
 	@echo "Installing the app's requirements into $(venv) (some minutes the first time: PyTorch is large)."
-	@$(pip) --requirement requirements.txt
+	@BUILD=$${BUILD-auto} $(install) --requirement requirements.txt
 	@touch $@
 
 # npm itself writes this file once all is in place.
@@ -79,10 +78,10 @@ node_modules/.package-lock.json: package.json package-lock.json $(venv)/.dev
 
 $(venv)/.serve: requirements-serve.txt $(venv)/.app
 	@echo "Installing Ray into $(venv)."
-	@$(pip) --requirement requirements-serve.txt
+	@$(install) --requirement requirements-serve.txt
 	@touch $@
 
 $(venv)/.dev: requirements-dev.txt $(venv)/.app
 	@echo "Installing what tests and checks need into $(venv)."
-	@$(pip) --requirement requirements-dev.txt
+	@$(install) --requirement requirements-dev.txt
 	@touch $@

@@ -1,8 +1,9 @@
 """What goes into the wheel, and where it is installed; pyproject.toml has the rest.
 
-`specdec_core` is installed under its own name. `app` and `training` are names that other projects use as well: with the
-assets they go into one folder `specdec_lab`, laid out like this repository, so that paths between them stay the same.
-They cannot be imported from outside; `specdec app` and `specdec train` put the folder on the path of their process.
+The packages `specdec_…` are installed under their own names. `app` and `training` are names that other projects use as
+well: with the assets they go into one folder `specdec_lab`, laid out like this repository, so that paths between them
+stay the same. They cannot be imported from outside; `specdec app` and `specdec train` put the folder on the path of
+their process.
 """
 
 from setuptools import find_namespace_packages, setup
@@ -24,12 +25,15 @@ class Build(build_py):
         return [] if package == LAB else super().find_package_modules(package, package_dir)
 
 
-core = folders("specdec_core")
+OWN = ("specdec_core", "specdec_measure", "specdec_lessons", "specdec_cli")
+
+core = [name for top in OWN for name in folders(top)]
 lab = [f"{LAB}.{name}" for top in ("app", "assets", "training") for name in folders(top)]
 setup(
     cmdclass={"build_py": Build},
     packages=[*core, LAB, *lab],
-    package_dir={LAB: ".", "specdec_core": "specdec_core"}
+    package_dir={LAB: "."}
+    | {top: top for top in OWN}
     | {f"{LAB}.{top}": top for top in ("app", "assets", "training")},
     package_data={name: ["*"] for name in (*core, *lab)} | {LAB: [".streamlit/config.toml"]},
 )

@@ -22,7 +22,7 @@ from app.course import ahead
 from app.monitoring import log as server_log
 from app.records import visitor
 from app.ui import quirks
-from app.web.below import SAFE, Below
+from app.web.below import SAFE, PathPrefix
 from app.web.ending import EndingStreams, watch
 from app.web.headers import KnownHosts, OwnPages, SecurityHeaders
 from app.web.routes import routes
@@ -32,15 +32,15 @@ from . import services
 log = logging.getLogger("app")
 
 HELP = """Serve Specdec Lab until Ctrl+C. PORT and HOST say where (8501 on 127.0.0.1); the other settings are also
-environment variables: the README has the table, docs/operate.md is for whoever runs it for a class."""
+environment variables: docs/operate.md has the table, and is for whoever runs it for a class."""
 
 
 @asynccontextmanager
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
     """Warm up the models and the course in the background, so that the first page does not wait for them."""
     server_log.join()
-    logging.getLogger("uvicorn.error").addFilter(quirks.unless_closed_twice)
-    logging.getLogger(quirks.SCRIPTS_LOG).addFilter(quirks.unless_gone)
+    logging.getLogger("uvicorn.error").addFilter(quirks.drop_double_close)
+    logging.getLogger(quirks.SCRIPTS_LOG).addFilter(quirks.drop_missing_fragment)
     watch()
     services.shelf().warm()
     if hasattr(os, "nice"):
@@ -64,7 +64,7 @@ app = st.App(
     middleware=[
         Middleware(EndingStreams),
         Middleware(SecurityHeaders, path=lambda: services.operator().path),
-        Middleware(Below, path=lambda: services.operator().path),
+        Middleware(PathPrefix, path=lambda: services.operator().path),
         Middleware(KnownHosts, hosts=lambda: services.operator().hosts),
         Middleware(OwnPages),
         Middleware(visitor.OwnerCookie),

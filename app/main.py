@@ -9,7 +9,7 @@ import streamlit as st
 from app.records.database import Unavailable
 from app.text import plain
 from app.theme import CSS
-from app.ui import address, presenter, quirks
+from app.ui import address, frame, presenter, quirks
 from app.ui.state import state
 
 st.set_page_config(page_title="Specdec Lab", page_icon=Path(__file__).with_name("icon.png"), layout="wide")
@@ -33,16 +33,19 @@ FIXES = (
     + quirks.WHOLE_TIPS
     + quirks.WHOLE_METRICS
     + quirks.FOCUS
-    + quirks.UNSEEN
+    + quirks.FRAME
 )
 st.html(quirks.style(CSS + FIXES))
-quirks.way_back()
-quirks.scheme()
-quirks.close_menu(page.url_path)
 quirks.restore_address()
 address.catch_up(page.url_path)
 state.presented = presenter.presenting()
 try:
+    if page.url_path == "course":
+        from app.course import top
+
+        frame.draw("course", *top.shown())
+    else:
+        frame.draw(page.url_path)
     page.run()
 except Unavailable as error:
     st.error(plain(str(error)), icon=":material/error:")

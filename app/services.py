@@ -7,7 +7,7 @@ from functools import cache
 from app.decoding import cluster
 from app.decoding.api import Decoders
 from app.decoding.local import Local
-from app.decoding.models import Choice, Shelf, family
+from app.decoding.models import Choice, ModelCache, family
 from app.decoding.needs import Needs
 from app.decoding.run import Run
 from app.decoding.runs import Runs
@@ -42,10 +42,10 @@ def decoder() -> Decoders:
 
 
 @cache
-def shelf() -> Shelf:
+def shelf() -> ModelCache:
     """The loaded models."""
     usual, here = family(operator().family), decoder()
-    return Shelf(
+    return ModelCache(
         here.load,
         here.fetch,
         prepare=here.prepare,

@@ -18,8 +18,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from specdec_core import theory
 from specdec_core.models import catalogue
+from specdec_measure import theory
 
 from . import decoding, llama_cpp, overhead, passes, subjects
 from .decoding import (

@@ -30,14 +30,14 @@ from typing import Any
 
 import specdec_core as sd
 from specdec_core.engine import decode
-from specdec_core.engine.batch import Batch, decode_batch
-from specdec_core.machines.batches import Batches, Served, Together, write
-from specdec_core.record.repeats import find
 from specdec_core.runtime import width_curve as curve
 from specdec_core.runtime.machine import packages
+from specdec_core.runtime.pass_times import pass_time
 from specdec_core.runtime.width_curve import WidthCurve, width_curve
-from specdec_core.sweep.cases import Audience, shipped
-from specdec_core.theory import pass_time
+from specdec_measure.batch.decode import Batch, decode_batch
+from specdec_measure.machines.batches import Batches, BatchServed, BatchTimes, write
+from specdec_measure.records.repeats import find
+from specdec_measure.sweep.cases import Audience, shipped
 
 PROPOSERS = ("draft-model", "prompt-lookup")
 SAMPLES = 4_000  # of the bootstrap
@@ -157,7 +157,7 @@ def measure(given: argparse.Namespace) -> Batches:
         by_cpu(measuring.models.threads)
     models, sizes = measuring.models, sorted({*given.batches})
     curves = measuring.curves(sizes)
-    lanes: dict[str, list[Together]] = {name: [] for name in PROPOSERS}
+    lanes: dict[str, list[BatchTimes]] = {name: [] for name in PROPOSERS}
     print(
         f"{'batch':>5} {'proposer':14}{'speedup':>8}  95% interval {'expected':>10}{'τ':>6}{'tokens/s':>10}"
     )
@@ -169,7 +169,7 @@ def measure(given: argparse.Namespace) -> Batches:
             ratios = [one / other for one, other in zip(lane.speeds, plain.speeds, strict=True)]
             speedup, low, high = interval(ratios)
             foreseen = median(one / other for one, other in zip(lane.expected, plain.expected, strict=True))
-            row = Together(
+            row = BatchTimes(
                 batch=size, speedup=_rounded(speedup), low=_rounded(low), high=_rounded(high),
                 tokens_per_pass=_rounded(lane.tokens_per_pass), expected=_rounded(foreseen),
                 plain=_rounded(median(plain.speeds)), tokens_per_second=_rounded(median(lane.speeds)),
@@ -188,7 +188,7 @@ def measure(given: argparse.Namespace) -> Batches:
         temperature=given.temperature, draft_length=given.gamma, tokens=given.tokens, repeats=given.repeats,
         repeated=round(measuring.repeated / measuring.tokens, 3), texts=measuring.texts,
         other_texts=measuring.other_texts, date=datetime.now(UTC).isoformat(timespec="seconds"), packages=packages(),
-        lanes=tuple(Served(proposer=name, batches=tuple(rows)) for name, rows in lanes.items()),
+        lanes=tuple(BatchServed(proposer=name, batches=tuple(rows)) for name, rows in lanes.items()),
     )  # fmt: skip
 
 

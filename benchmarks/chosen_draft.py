@@ -17,15 +17,15 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 import specdec_core as sd
-from specdec_core import theory
-from specdec_core.cli.profile import random_model
-from specdec_core.machines.model_sizes import Shape
+from specdec_cli.profile import random_model
 from specdec_core.models.bundle import HubModel
 from specdec_core.runtime.cuda_graphs import works
 from specdec_core.runtime.layers import decoder_layers, first_layers
 from specdec_core.runtime.machine import describe, fitting_threads
 from specdec_core.runtime.width_curve import width_curve
-from specdec_core.testing import Letters
+from specdec_measure import theory
+from specdec_measure.machines.model_sizes import Shape
+from specdec_measure.testing import Letters
 
 from .parts import Found
 

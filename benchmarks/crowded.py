@@ -4,7 +4,7 @@
     python -m benchmarks.crowded --tokens 32 --turns 2
 
 A decoder alone, then two at once, each in a process of its own: first with all threads throughout, then as it is (see
-`specdec_core.runtime.crew`). Tokens per second of one of the two, medians over the turns, which alternate.
+`specdec_core.runtime.thread_tuner`). Tokens per second of one of the two, medians over the turns, which alternate.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def decoder(pipe: Connection, family: str, tokens: int) -> None:
     """Load, then decode once per request, and answer with the tokens per second."""
     import specdec_core as sd
-    from specdec_core.runtime.crew import Crew
+    from specdec_core.runtime.thread_tuner import ThreadTuner
 
     models = sd.load_models(family, device="cpu", dtype="float32")
     prompt = models.chat(PROMPT) if models.chat_template else PROMPT
@@ -68,7 +68,7 @@ def decoder(pipe: Connection, family: str, tokens: int) -> None:
     while (asked := pipe.recv()) is not None:
         crew, lane = asked
         # a new one each time, which knows nothing of the crowd before
-        sd.Models.crew = Crew(models.threads, computing=crew != "fixed")  # type: ignore[method-assign, assignment]
+        sd.Models.thread_tuner = ThreadTuner(models.threads, computing=crew != "fixed")  # type: ignore[method-assign, assignment]
         began = time.perf_counter()
         trace = sd.decode(models, prompt, sd.Settings(max_new_tokens=tokens, record="off", **LANES[lane]))
         seconds = time.perf_counter() - began

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import torch
 
 import specdec_core as sd
-from specdec_core.lessons.distilled import Distilled
-from specdec_core.lessons.distilling import OPENINGS, Training
+from specdec_lessons.distilled import Distilled
+from specdec_lessons.distilling import OPENINGS, LiveTraining
 
 BAR = 0.4
 
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Train, race, and print what was gained."""
     given = _arguments(argv)
     torch.set_num_threads(given.threads)
-    training = Training(sd.load_models(), given.kind, given.seconds, lambda: False)
+    training = LiveTraining(sd.load_models(), given.kind, given.seconds, lambda: False)
     for report in training.run():
         if isinstance(report, Distilled):
             print(f"\n{said(report)}")

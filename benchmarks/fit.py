@@ -20,13 +20,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import specdec_core as sd
-from specdec_core.analysis.advice import compare
-from specdec_core.fitting import prompts as own
-from specdec_core.fitting.bench import Bench, Clock, speeds
-from specdec_core.fitting.candidates import LOADED, candidates, plain
-from specdec_core.fitting.search import mean
-from specdec_core.fitting.state import State
-from specdec_core.sweep.cases import Audience, Case, shipped
+from specdec_measure.analysis.advice import compare
+from specdec_measure.fitting import prompts as own
+from specdec_measure.fitting.bench import Bench, Clock, speeds
+from specdec_measure.fitting.candidates import LOADED, candidates, plain
+from specdec_measure.fitting.search import mean
+from specdec_measure.fitting.state import FitState
+from specdec_measure.sweep.cases import Audience, Case, shipped
 
 BAR = 0.95
 UNLIMITED = 1e9
@@ -61,7 +61,7 @@ def sweep(
     """Every candidate's speed over plain decoding's by prompt, nothing left out."""
     base = plain(settings)
     everyone, _ = candidates(models, settings)
-    state = State.open(folder, {})
+    state = FitState.open(folder, {})
     bench = Bench({LOADED: models}, base, state, Clock(UNLIMITED), lambda: False, lambda ahead: None)
     for repeat in range(repeats):
         for number, case in enumerate(cases, 1):

@@ -25,8 +25,8 @@ from pathlib import Path
 import numpy as np
 
 import specdec_core as sd
-from specdec_core.record.repeats import LOOP
-from specdec_core.sweep.cases import ORDER, from_jsonl, shipped
+from specdec_measure.records.repeats import LOOP
+from specdec_measure.sweep.cases import ORDER, from_jsonl, shipped
 
 TREES: dict[str, dict[str, float]] = {
     "chain of 5": {"nodes": 5, "depth": 5, "top_k": 1},  # as vLLM runs both

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 import specdec_core as sd
-from specdec_core.proposers import PROPOSERS, Context, Drafts, Proposal, Proposer
+from specdec_core.proposers import PROPOSERS, Context, Drafts, Proposal, Proposer, TreeShape
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
@@ -31,12 +31,8 @@ class _Bush(Proposer):
     title = summary = "A ready-made tree for the benchmark. It always loses."
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "fixed tree"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return NODES
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("fixed tree", NODES)
 
     def propose(self, context: Context) -> Proposal:
         parents, tokens, depth = _bush(context.round, context.vocabulary)

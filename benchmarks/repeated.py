@@ -15,7 +15,7 @@ import argparse
 from collections.abc import Sequence
 
 import specdec_core as sd
-from specdec_core.sweep.cases import Audience, Case, shipped
+from specdec_measure.sweep.cases import Audience, Case, shipped
 
 EDITS = {"text": ("copy",), "chat": ("chat-rewrite", "chat-summary")}
 TASKS = {"text": ("code", "story", "question"), "chat": ("chat-code", "chat-question", "chat-list")}

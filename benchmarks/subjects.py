@@ -27,7 +27,7 @@ from specdec_core.models.hub import load_model
 from specdec_core.models.sources import locate, resolve
 from specdec_core.runtime.machine import describe, fitting_threads, threads
 from specdec_core.sampling import widen
-from specdec_core.testing import Letters
+from specdec_measure.testing import Letters
 
 PROMPTS = Path(__file__).resolve().parent.parent / "assets" / "prompts"
 CPU = torch.device("cpu")

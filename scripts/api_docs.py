@@ -23,9 +23,7 @@ ORDER = """
     SpecdecError ModelError PromptError SettingsError TraceError
 """.split()
 PARTS = "Header ModelInfo Race Round Nodes Committed Position Candidates Output Stats".split()
-MODULES = {
-    name: name for name in ("errors", "exact", "lengths", "proposers", "rules", "testing", "theory", "tree")
-}
+MODULES = {name: f"specdec_core.{name}" for name in ("lengths", "proposers", "rules", "tree")}
 RANGES = {
     "minimum": "at least {:,}",
     "exclusiveMinimum": "above {:,}",
@@ -113,7 +111,7 @@ def _types(kind: Any) -> dict[str, str]:
     """The types of a part of the record, without the limits that the schema gives."""
     found = {}
     for name, hint in get_type_hints(kind).items():
-        text = re.sub(r"\b(?:specdec_core|typing)(?:\.\w+)*\.", "", inspect.formatannotation(hint))
+        text = re.sub(r"\b(?:specdec_\w+|typing)(?:\.\w+)*\.", "", inspect.formatannotation(hint))
         text = re.sub(r"Optional\[(\w+)\]", r"\1 | None", text)
         found[name] = re.sub(
             r"Union\[(.*), NoneType\]", lambda of: f"{of[1]}, None".replace(", ", " | "), text
@@ -125,8 +123,8 @@ def _modules(homes: dict[str, str]) -> str:
     """The modules that are part of the public face, with what each says of itself."""
     lines = ["## Modules", "", "By these short names; docs/python.md shows most of them at work.", ""]
     for name, home in sorted({**homes, **MODULES}.items()):
-        first = (import_module(f"specdec_core.{home}").__doc__ or "").strip().split("\n\n")[0]
-        lines.append(f"- **`sd.{name}`** (`specdec_core.{home}`): {' '.join(first.split())}")
+        first = (import_module(home).__doc__ or "").strip().split("\n\n")[0]
+        lines.append(f"- **`sd.{name}`** (`{home}`): {' '.join(first.split())}")
     return "\n".join([*lines, ""])
 
 
@@ -140,7 +138,7 @@ def _quoted(value: Any) -> str:
 
 def _table(name: str, kinds: dict[str, Any]) -> str:
     """Proposers or rules by name, with their descriptions and options."""
-    from specdec_core.options import fields
+    from specdec_core.foundations.options import fields
 
     lines = [f"## `{name}`", ""]
     for key, kind in kinds.items():

@@ -12,50 +12,40 @@ Importing this package is cheap; torch and transformers are imported with the fi
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from specdec_core.foundations.paths import __version__ as __version__
+from specdec_core.foundations.paths import assets as assets
+from specdec_core.foundations.paths import root as root
 
-
-def root() -> Path:
-    """The folder with `app`, `assets` and `training`: the repository, or `specdec_lab` beside the installed core."""
-    beside = Path(__file__).resolve().parent.parent
-    return beside / "specdec_lab" if (beside / "specdec_lab").is_dir() else beside
-
-
-def assets() -> Path:
-    """The folder of what ships with the core and the app: models, traces, prompts, profiles, lessons."""
-    return root() / "assets"
-
-
-# Where each public name lives. Lazy, so that code that only reads traces never imports torch.
+# Where each public name lives, in the decoder or in a wing beside it (only this table knows of both). Lazy, so that
+# code that only reads traces never imports torch.
 _HOMES = {
-    "Chat": "chat",
-    "Ended": "engine.events",
-    "Finished": "engine.events",
-    "Fit": "fitting.run",
-    "ModelError": "errors",
-    "Models": "models.bundle",
-    "PROPOSERS": "proposers",
-    "PromptError": "errors",
-    "RULES": "rules",
-    "Settings": "settings",
-    "SettingsError": "errors",
-    "SpecdecError": "errors",
-    "Started": "engine.events",
-    "Step": "engine.events",
-    "TokenTree": "tree",
-    "Trace": "record.trace",
-    "TraceError": "errors",
-    "assemble": "models.loading",
-    "decode": "engine.decode",
-    "decode_batch": "engine.batch",
-    "fit": "fitting.run",
-    "load_models": "models.loading",
-    "race": "engine.race",
-    "read_traces": "record.read",
-    "stream": "engine.decode",
+    "Chat": "specdec_core.models.chat",
+    "Ended": "specdec_core.engine.events",
+    "Finished": "specdec_core.engine.events",
+    "Fit": "specdec_measure.fitting.run",
+    "ModelError": "specdec_core.foundations.errors",
+    "Models": "specdec_core.models.bundle",
+    "PROPOSERS": "specdec_core.proposers",
+    "PromptError": "specdec_core.foundations.errors",
+    "RULES": "specdec_core.rules",
+    "Settings": "specdec_core.settings",
+    "SettingsError": "specdec_core.foundations.errors",
+    "SpecdecError": "specdec_core.foundations.errors",
+    "Started": "specdec_core.engine.events",
+    "Step": "specdec_core.engine.events",
+    "TokenTree": "specdec_core.tree",
+    "Trace": "specdec_core.record.trace",
+    "TraceError": "specdec_core.foundations.errors",
+    "assemble": "specdec_core.models.loading",
+    "decode": "specdec_core.engine.decode",
+    "decode_batch": "specdec_measure.batch.decode",
+    "fit": "specdec_measure.fitting.run",
+    "load_models": "specdec_core.models.loading",
+    "race": "specdec_core.engine.race",
+    "read_traces": "specdec_core.record.read",
+    "stream": "specdec_core.engine.decode",
 }
 
 __all__ = [  # noqa: RUF022 (plain alphabetical order)
@@ -88,14 +78,18 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order)
 ]
 
 if TYPE_CHECKING:
-    from specdec_core.chat import Chat
-    from specdec_core.engine.batch import decode_batch
     from specdec_core.engine.decode import decode, stream
     from specdec_core.engine.events import Ended, Finished, Started, Step
     from specdec_core.engine.race import race
-    from specdec_core.errors import ModelError, PromptError, SettingsError, SpecdecError, TraceError
-    from specdec_core.fitting.run import Fit, fit
+    from specdec_core.foundations.errors import (
+        ModelError,
+        PromptError,
+        SettingsError,
+        SpecdecError,
+        TraceError,
+    )
     from specdec_core.models.bundle import Models
+    from specdec_core.models.chat import Chat
     from specdec_core.models.loading import assemble, load_models
     from specdec_core.proposers import PROPOSERS
     from specdec_core.record.read import read_traces
@@ -103,38 +97,50 @@ if TYPE_CHECKING:
     from specdec_core.rules import RULES
     from specdec_core.settings import Settings
     from specdec_core.tree import TokenTree
+    from specdec_measure.batch.decode import decode_batch
+    from specdec_measure.fitting.run import Fit, fit
 
 
 # Modules that are part of the public face under a short name: sd.theory, sd.gallery, …
 _MODULES = {
-    "advice": "analysis.advice",
-    "cases": "sweep.cases",
-    "catalogue": "models.catalogue",
-    "counterfactual": "analysis.counterfactual",
-    "diagnosis": "analysis.diagnosis",
-    "events": "engine.events",
-    "frames": "record.frames",
-    "gallery": "lessons.gallery",
-    "ledger": "analysis.memory",
-    "loops": "record.repeats",
-    "portable": "sweep.portable",
-    "portable_servers": "sweep.portable_servers",
-    "profiles": "machines.profiles",
-    "roofline": "machines.roofline",
-    "shapes": "machines.model_sizes",
-    "show": "record.show",
-    "stats": "record.stats",
-    "trace": "record.trace",
-    "whatif": "analysis.whatif",
+    "adapters": "specdec_measure.adapters",
+    "advice": "specdec_measure.analysis.advice",
+    "analysis": "specdec_measure.analysis",
+    "audit": "specdec_measure.records.audit",
+    "cases": "specdec_measure.sweep.cases",
+    "catalogue": "specdec_core.models.catalogue",
+    "chat": "specdec_core.models.chat",
+    "counterfactual": "specdec_measure.analysis.counterfactual",
+    "diagnosis": "specdec_measure.analysis.diagnosis",
+    "errors": "specdec_core.foundations.errors",
+    "events": "specdec_core.engine.events",
+    "exact": "specdec_measure.exact",
+    "frames": "specdec_measure.records.frames",
+    "gallery": "specdec_lessons.gallery",
+    "ledger": "specdec_measure.analysis.memory",
+    "loops": "specdec_measure.records.repeats",
+    "machines": "specdec_measure.machines",
+    "portable": "specdec_measure.sweep.portable",
+    "portable_servers": "specdec_measure.sweep.portable_servers",
+    "profiles": "specdec_measure.machines.profiles",
+    "roofline": "specdec_measure.machines.roofline",
+    "shapes": "specdec_measure.machines.model_sizes",
+    "show": "specdec_measure.records.show",
+    "stats": "specdec_core.record.stats",
+    "sweep": "specdec_measure.sweep",
+    "testing": "specdec_measure.testing",
+    "theory": "specdec_measure.theory",
+    "trace": "specdec_core.record.trace",
+    "whatif": "specdec_measure.analysis.whatif",
 }
 
 
 def __getattr__(name: str) -> Any:
     value: Any
     if name in _HOMES:
-        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        value = getattr(import_module(_HOMES[name]), name)
     else:
-        path = f"{__name__}.{_MODULES.get(name, name)}"
+        path = _MODULES.get(name, f"{__name__}.{name}")
         try:
             value = import_module(path)
         except ModuleNotFoundError as error:

@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from specdec_core.errors import SettingsError, kind_of, sentence
-from specdec_core.options import fields
+from specdec_core.foundations.errors import SettingsError, kind_of, sentence
+from specdec_core.foundations.options import fields
 
 MAX_NEW_TOKENS = 4096
 MAX_DRAFT_LENGTH = 64
 MAX_STOP_STRINGS = 8
 MAX_LANES = 8  # of a race, and of a page that shows one
 MAX_OPTION_ITEMS = 10_000
-LEAST_PENALTY, MAX_PENALTY = 0.1, 10.0
+MIN_PENALTY, MAX_PENALTY = 0.1, 10.0
 MAX_NGRAM = 100
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "no_repeat_ngram_size")
@@ -91,7 +91,7 @@ class Settings(BaseModel):
     top_k: Annotated[int, Number] = Field(0, ge=0, le=1_000_000)
     top_p: Annotated[float, Number] = Field(1.0, gt=0.0, le=1.0)
     min_p: Annotated[float | None, Number] = Field(None, ge=0.0, le=1.0)
-    repetition_penalty: Annotated[float | None, Number] = Field(None, ge=LEAST_PENALTY, le=MAX_PENALTY)
+    repetition_penalty: Annotated[float | None, Number] = Field(None, ge=MIN_PENALTY, le=MAX_PENALTY)
     no_repeat_ngram_size: Annotated[int | None, Number] = Field(None, ge=0, le=MAX_NGRAM)
     seed: Annotated[int, Number] = Field(0, ge=0, lt=2**63)
     stop: Annotated[

@@ -5,17 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 ROOT = -1  # parent of the first proposed tokens: the last committed token
+
+
+Drafts = Literal["none", "chain", "fixed tree", "independent tree", "distinct tree"]
+"""How siblings are chosen: not at all; deterministically; drawn with replacement; drawn without replacement."""
 
 
 class TokenTree:

@@ -8,15 +8,14 @@ from app.choosing import controls, model_picker, more, prompt, settling, warming
 from app.compare import editor, form, result
 from app.lanes import links
 from app.player import CURSOR
-from app.running import corner, flow
+from app.running import flow, header_links
 from app.text import plain
-from app.ui import presenter, reveal
+from app.ui import presenter
 from app.ui.glossary import define
 from app.ui.state import state
 from app.ui.widgets import number
 
 presenter.dress("compare")
-reveal.draw()
 settling.settle()
 editor.start("compare")
 editor.follow()
@@ -29,7 +28,7 @@ with head, st.container(key=presenter.box("title")):
         st.title("Compare", anchor=False, width="content")
     st.markdown("The same prompt, the same seed, the same machine: race ways of guessing against each other.")
 with words:
-    corner.draw("compare")
+    header_links.draw("compare")
 
 if complaints := state.complaints:
     st.warning("  \n".join(plain(complaint) for complaint in complaints), icon=":material/link_off:")

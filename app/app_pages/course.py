@@ -17,7 +17,6 @@ from app.course import (
     sheet,
     steps,
     teaching,
-    top,
     worked,
 )
 from app.course.words import Words
@@ -29,8 +28,6 @@ listed = overview.listed(words.language, st.query_params.get("order", ""))
 
 st.html(quirks.style(Path(overview.__file__).with_name("course.css").read_text(encoding="utf-8")))
 teaching.dress(words)
-top.begin()
-quirks.speaks(words.language)
 if "rail" not in teaching.hidden():
     overview.rail(listed, words)
 for sentence in teaching.problems(words):

@@ -8,7 +8,7 @@ from app import services
 from app.choosing import controls, current, model_picker, more, prompt, settling, warming
 from app.decoding.models import Choice
 from app.player import CURSOR
-from app.running import corner, flow, headline, results
+from app.running import flow, header_links, headline, results
 from app.text import plain
 from app.ui import address, presenter
 from app.ui.state import state
@@ -80,9 +80,9 @@ if example is not None:
 with st.container(key="stage"):
     run.play(example)
 with words:  # last: a run that has just been started is to be seen before the glossary is drawn again
-    corner.draw("lab")
+    header_links.draw("lab")
 if run.result:
-    parts = {"numbers": headline.show, "charts": results.charts, "download": results.downloads}
+    parts = {"numbers": headline.show, "charts": results.charts, "download": results.download_box}
     for part, show in parts.items():
         if presenter.shows(part):
             show(run.result)

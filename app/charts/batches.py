@@ -9,7 +9,7 @@ from math import log10
 import plotly.graph_objects as go
 
 from app.theme import GREY, Look, look
-from specdec_core.machines.batches import Batches
+from specdec_measure.machines.batches import Batches
 
 from .chart import Chart
 

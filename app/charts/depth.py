@@ -8,7 +8,7 @@ from html import escape
 
 from app.theme import look
 from specdec_core.record.trace import Trace
-from specdec_core.sweep.totals import wilson
+from specdec_measure.sweep.totals import wilson
 
 from .chart import Chart
 from .panels import empty, panels, place

@@ -18,7 +18,7 @@ from .panels import broken, empty
 
 TITLE = "Which tokens did one lane guess and another not? Compare the rows"
 ACROSS = 24  # tokens per line
-MOST = 256  # tokens
+TOKENS_SHOWN = 256  # tokens
 ROW = 19  # pixels
 PARTED = "≠"  # as in the player
 MARKS = {
@@ -37,7 +37,8 @@ def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance:
     sources = [[source for row in trace.rounds for source in row.committed.source] for trace in traces]
     common = [parting(traces[0], trace) for trace in traces] if traces else []
     ends = [
-        min(len(found), MOST if at is None else at, MOST) for found, at in zip(sources, common, strict=True)
+        min(len(found), TOKENS_SHOWN if at is None else at, TOKENS_SHOWN)
+        for found, at in zip(sources, common, strict=True)
     ]
     length = max(ends[1:], default=ends[0] if ends else 0)
     if not length:
@@ -56,7 +57,7 @@ def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance:
             _draw(figure, source, places, traces, labels)
     _rows(figure, length, labels)
     notes = [provenance]
-    if any(at is not None for at in common) and length < MOST:
+    if any(at is not None for at in common) and length < TOKENS_SHOWN:
         notes.append(
             f"drawn up to token {length}, the last that another lane's text shares with the first lane's"
         )

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from app.text import count
 from app.theme import MORE, SLOWER_FASTER
-from specdec_core.sweep.totals import beyond, mark
+from specdec_measure.sweep.totals import beyond, mark
 
 from .chart import Chart
 from .panels import broken, empty
@@ -33,7 +33,7 @@ def comparison_matrix(table: pd.DataFrame, measure: Measure, provenance: str) ->
     """One cell per family and lane of a sweep's `summary`; plain decoding is the baseline.
 
     Args:
-        table: the result of `specdec_core.sweep.run.summary`, of finished or unfinished sweeps.
+        table: the result of `specdec_measure.sweep.run.summary`, of finished or unfinished sweeps.
     """
     lines = {(line["family"], line["lane"]): line for line in table.to_dict("records")}
     families = list(dict.fromkeys(family for family, _ in lines))

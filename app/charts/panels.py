@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 TITLE = 13  # pixels
-LONGEST = 46  # characters of a line that fits a phone
+LINE_LENGTH = 46  # characters of a line that fits a phone
 WORD = 14  # characters of a word that is not broken
 LINE = 17  # pixels of a title's line
 TICKS = 34  # pixels for the ticks below a panel, and the air between them and the next title
@@ -78,7 +78,7 @@ def empty(words: str, height: int = 120) -> go.Figure:
     """A figure that says why there is nothing to draw."""
     figure = go.Figure()
     figure.add_annotation(
-        text="<br>".join(escape(part, quote=False) for part in wrap(words, LONGEST)),
+        text="<br>".join(escape(part, quote=False) for part in wrap(words, LINE_LENGTH)),
         showarrow=False,
         font={"size": 14},
         x=0.5,

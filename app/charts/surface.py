@@ -18,9 +18,9 @@ import plotly.graph_objects as go
 
 from app.metrics import numbers
 from app.theme import GREY, PAGE, SLOWER_FASTER, look
-from specdec_core import theory
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
+from specdec_measure import theory
 
 from .chart import Chart
 from .panels import broken, empty, panels, place
@@ -29,9 +29,9 @@ TITLE = "Is the run as fast as its α, γ and pass times say? Compare its speedu
 BAR = "speedup by the formula"
 TICKS = (1 / 3, 0.5, 1.0, 2.0, 3.0)  # of the colours
 RATES = [at / 25 for at in range(26)]
-LONGEST = 12  # γ
+LONGEST_DRAFT = 12  # γ
 LEVELS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
-LEAST = 0.001  # of a shade: just outside the clear middle of the scale
+SMALLEST_SHADE = 0.001  # of a shade: just outside the clear middle of the scale
 OFTEN = 3  # passes of a width needed before their mean counts as its cost
 
 
@@ -90,7 +90,7 @@ def speedup_surface(
             f"{broken(labels[lane], lines=1)}<br>measured {found.measured:.2f}×<br>on the map {expected:.2f}×"
         )
     figure.update_xaxes(range=[0, 1], tickformat=".0%", tickvals=[0.25, 0.5, 0.75])
-    figure.update_yaxes(range=[0.5, LONGEST + 0.5], tickvals=[1, 4, 8, 12])
+    figure.update_yaxes(range=[0.5, LONGEST_DRAFT + 0.5], tickvals=[1, 4, 8, 12])
     margin = figure.layout.margin
     figure.update_layout(coloraxis=_colours(figure.layout.height - margin.t - margin.b))
     return Chart(
@@ -108,7 +108,7 @@ def point(traces: Sequence[Trace], lane: int, curve: Mapping[int, float] | None 
     """A lane's point; None where the formula does not apply or nothing was timed."""
     plain, other = traces[0].stats, traces[lane].stats
     settings = Settings(**traces[lane].header.settings)
-    if numbers.unmodelled(settings) or not 1 <= settings.draft_length <= LONGEST:
+    if numbers.unmodelled(settings) or not 1 <= settings.draft_length <= LONGEST_DRAFT:
         return None
     modelled = numbers.modelled_speedup(plain, other, settings.draft_length)
     measured = numbers.measured_speedup(plain, other)
@@ -145,7 +145,7 @@ def widths_seen(traces: Sequence[Trace]) -> dict[int, float]:
 
 
 def _panel(figure: go.Figure, at: dict[str, int], found: Point, lane: int) -> None:
-    lengths = list(range(1, LONGEST + 1))
+    lengths = list(range(1, LONGEST_DRAFT + 1))
     speeds = [[found.modelled(alpha, gamma) for alpha in RATES] for gamma in lengths]
     figure.add_heatmap(
         **at,
@@ -222,4 +222,4 @@ def _shade(speed: float) -> float:
     Never in its middle, where the scale is as good as clear for figures that round to 1×: here that would be a hole.
     """
     shade = max(-1.0, min(1.0, log(speed) / log(3.0)))
-    return shade if abs(shade) > LEAST else copysign(LEAST, shade)
+    return shade if abs(shade) > SMALLEST_SHADE else copysign(SMALLEST_SHADE, shade)

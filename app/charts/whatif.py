@@ -13,8 +13,8 @@ import plotly.graph_objects as go
 
 from app.text import count
 from app.theme import BLUE, GREY, PAGE, look
-from specdec_core.analysis.whatif import WhatIf
-from specdec_core.machines.costs import Costs
+from specdec_measure.analysis.whatif import WhatIf
+from specdec_measure.machines.costs import Costs
 
 from .chart import Chart
 from .panels import broken, empty

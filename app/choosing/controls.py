@@ -16,7 +16,7 @@ from app.ui.glossary import define
 from app.ui.state import State, state
 from app.ui.widgets import number, pick
 from specdec_core.engine.check import remark as remark_on
-from specdec_core.errors import ModelError, PromptError, SettingsError, SpecdecError
+from specdec_core.foundations.errors import ModelError, PromptError, SettingsError, SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models.generation import OFF
 from specdec_core.proposers import PROPOSERS

@@ -11,7 +11,7 @@ from app import services
 from app.decoding.models import Choice, permitted
 from app.text import plain
 from app.ui import tables
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 AT_ONCE = threading.BoundedSemaphore(2)  # each takes a process and the head's size in memory
 ASKED, FOUND = "inside-asked", "inside-found"
@@ -54,7 +54,7 @@ def _looked(name: str, parts: set[str]) -> dict[str, Any] | str:
 
 
 def show(report: dict[str, Any]) -> None:
-    """A report of `specdec_core.models.inspect`."""
+    """A report of `specdec_measure.inspect`."""
     mark = ":material/check_circle:" if report["loads"] else ":material/block:"
     st.markdown(f"**{plain(report['name'])}** holds {plain(report['title'])}.")
     st.caption(f"{mark} {plain(report['verdict'])}")

@@ -14,8 +14,8 @@ from typing import Any
 import streamlit as st
 
 from app.lanes.lane import KEYS, TABLES, Lane
-from specdec_core.errors import SettingsError
-from specdec_core.options import OptionField, fields
+from specdec_core.foundations.errors import SettingsError
+from specdec_core.foundations.options import OptionField, fields
 
 from . import current
 

@@ -21,7 +21,7 @@ from app.text import plain
 from app.ui import quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 from specdec_core.proposers import PROPOSERS
 
 from . import inside

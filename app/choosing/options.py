@@ -10,7 +10,7 @@ import streamlit as st
 from app.lanes import links
 from app.text import plain
 from app.ui.widgets import number_box, switch
-from specdec_core.options import OptionField, fields
+from specdec_core.foundations.options import OptionField, fields
 
 from . import lane_state
 from .lane_state import begins, left_out, option_key, shown

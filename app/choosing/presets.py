@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specdec_core.sweep.cases import ORDER, Audience, Family, Preset, families
+from specdec_measure.sweep.cases import ORDER, Audience, Family, Preset, families
 
 __all__ = ["ORDER", "Audience", "Family", "Preset", "families", "find", "kind", "matching", "offered"]
 

@@ -12,7 +12,7 @@ from app.records import visitor
 from app.text import count, plain
 from app.ui import quirks
 from app.ui.state import State, state
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 from . import current, lane_state, model_picker, presets
 

@@ -12,7 +12,7 @@ from app.lanes.lane import KEYS, Lane
 from app.ui.glossary import define
 from app.ui.state import State, state
 from app.ui.widgets import pick
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import PROPOSERS
 
 from . import current, lane_state, model_picker, presets, usual

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from specdec_core.models import catalogue
-from specdec_core.sweep.cases import Audience
+from specdec_measure.sweep.cases import Audience
 
 from . import presets
 

@@ -17,10 +17,10 @@ from app.lanes import links, naming
 from app.lanes.lane import LETTERS, Lane
 from app.player import CURSOR
 from app.text import plain
-from app.ui import quirks, reveal
+from app.ui import frame, quirks
 from app.ui.chip import heading
 from app.ui.state import State, state
-from specdec_core.errors import SettingsError, SpecdecError
+from specdec_core.foundations.errors import SettingsError, SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
@@ -252,7 +252,7 @@ def _open(name: str | None) -> None:
     form.take()
     state.editing = name
     if name is not None:
-        reveal.ask("lane-form")
+        frame.reveal("lane-form")
 
 
 def _act(name: str, action: str | None = None) -> None:

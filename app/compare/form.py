@@ -16,7 +16,7 @@ from app.ui.chip import heading
 from app.ui.glossary import define
 from app.ui.state import state
 from app.ui.widgets import number_box
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES

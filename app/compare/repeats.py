@@ -20,11 +20,11 @@ from app.text import count, plain
 from app.ui import address, quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
-from specdec_core.analysis.advice import LEAST_CASES, Advice, advise, ineligible
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured, complete_turns
+from specdec_measure.analysis.advice import MIN_CASES, Advice, advise, ineligible
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import MeasuredCase, complete_turns
 
 from .sweep import Order, Sweep
 from .sweeps import sweeps
@@ -44,7 +44,7 @@ def job(run: Run) -> Sweep | None:
     return found if _same(found, run) else None
 
 
-def rows(run: Run) -> list[Measured]:
+def rows(run: Run) -> list[MeasuredCase]:
     """The cells measured so far, their turns counted through all presses of the button; empty before the first."""
     found = job(run)
     if found is None:
@@ -61,7 +61,7 @@ def origin(run: Run) -> str:
     return f"this machine, the first run; the Table has the mean of {count(turns, 'repeat')}"
 
 
-def noise(measured: Sequence[Measured]) -> str | None:
+def noise(measured: Sequence[MeasuredCase]) -> str | None:
     """A sentence where plain decoding's speed varied so much over the repeats that the machine was not quiet."""
     found = speeds(measured, 0)
     if not found or max(found) <= NOISE * min(found):
@@ -105,7 +105,7 @@ def controls(run: Run, refused: str | None) -> None:
         current = job(run)
         if current is None or not busy:
             return
-        sweeps().watch(current)
+        current.seen()
         if not current.active:
             quirks.rerun()
         done, total = len(current.rows), current.order.cells
@@ -118,7 +118,7 @@ def controls(run: Run, refused: str | None) -> None:
             key=State.repeat.key,
             disabled=busy or refusal is not None or turns >= PRESSES * TURNS,
             help="Runs all lanes again, in turns, without recording, to give the speedup a spread. "
-            f"{LEAST_CASES} turns are needed at least to tell two lanes apart. Pressed again, it adds to them, up to "
+            f"{MIN_CASES} turns are needed at least to tell two lanes apart. Pressed again, it adds to them, up to "
             f"{PRESSES * TURNS}.",
         )
         if found is not None and busy and found.owner == visitor.of_session():
@@ -126,7 +126,7 @@ def controls(run: Run, refused: str | None) -> None:
                 "Stop repeating",
                 icon=":material/stop:",
                 key="stop_repeats",
-                on_click=lambda: sweeps().cancel(found),
+                on_click=found.cancel,
             )
     progress()
     if refusal:

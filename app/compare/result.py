@@ -15,13 +15,13 @@ from app.running.why import html as html_of_why
 from app.text import count, plain
 from app.ui import presenter, quirks, tables
 from app.ui.state import State
-from specdec_core.analysis.diagnosis import why
-from specdec_core.analysis.memory import Line
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
+from specdec_measure.analysis.diagnosis import why
+from specdec_measure.analysis.memory import MemoryLine
 
-from . import editor, partings, repeats, take_along
+from . import divergences, editor, export_tab, repeats
 from .table import html, megabytes, table
 from .timing import speeds, verdict
 
@@ -50,15 +50,15 @@ def show(run: Flow) -> None:
     tabs = dict(
         zip(names, st.tabs(names, key=State.tab.key, on_change="rerun", bind="query-params"), strict=True)
     )
-    numbers = [] if active else sorted(shown.ends)
-    traces = [shown.traces[number] for number in numbers]
+    found = {} if active else shown.traces  # read once: each is looked up, and perhaps unpacked
+    numbers, traces = list(found), list(found.values())
     ready = bool(traces) and 0 in numbers
     with tabs[editor.RACE]:
         if tabs[editor.RACE].open:
             run.play(note=origin)
             if ready and presenter.shows("why"):
                 verdicts(shown, traces, numbers)
-                partings.draw(shown, traces, numbers)
+                divergences.draw(shown, traces, numbers)
     for name, draw in further.items():
         with tabs[name]:
             if not tabs[name].open:
@@ -98,10 +98,10 @@ def _why_unknown(trace: Trace) -> str:
     return "Too few tokens were decoded to tell."
 
 
-def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[Line] | None]:
+def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[MemoryLine] | None]:
     """Each lane's memory, if its models are still loaded."""
     models = services.shelf().ready(shown.request.choice)
-    found: list[list[Line] | None] = []
+    found: list[list[MemoryLine] | None] = []
     for trace in traces:
         try:
             found.append(models.ledger(trace) if models else None)
@@ -194,4 +194,4 @@ def _what_if(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
 
 
 def _take_along(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
-    take_along.show(shown, traces, numbers, ledgers(shown, traces))
+    export_tab.show(shown, traces, numbers, ledgers(shown, traces))

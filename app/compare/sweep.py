@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from app.decoding.jobs import Job
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import Progress
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.run import SweepProgress
 
 UNSEEN_S = 600.0  # a sweep that no page has requested for this long stops
 
@@ -39,17 +39,13 @@ class Sweep(Job):
     order: Order
     kind: str = "prompts"  # each owner has at most one running sweep of a kind
     patience_s: float = UNSEEN_S
-    rows: list[Measured] = field(default_factory=list)
-    ahead: Progress | None = None
+    rows: list[MeasuredCase] = field(default_factory=list)
+    ahead: SweepProgress | None = None
     about: dict[str, Any] = field(default_factory=dict)  # models, machine, versions, date
     measuring: float = 0.0  # seconds spent measuring cells since it was started or resumed
     measured: int = 0  # how many
     elsewhere: bool = False  # another web process measures it; this one shows what it has written
-    written: tuple[int, float] = (
-        0,
-        0.0,
-    )  # its version in the database; when, by this clock
-    watched: int = 0  # how often other processes had shown it then
+    stored: float = 0.0  # when it was last in the database, by `time.monotonic`; 0 if never
 
     @property
     def left_s(self) -> float | None:
@@ -59,5 +55,5 @@ class Sweep(Job):
         return self.measuring / self.measured * (self.order.cells - len(self.rows))
 
     def over(self) -> None:
-        """Another process has ended it, or died."""
+        """It ended in another process."""
         self._over.set()

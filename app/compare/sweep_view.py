@@ -20,15 +20,15 @@ from app.ui import address, quirks, tables
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 from app.ui.widgets import number_box
-from specdec_core.analysis.advice import advise, ineligible
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS, Proposer
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
-from specdec_core.sweep import cases as sources
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.totals import csv_of, failures, looping, summary, to_csv, to_json
+from specdec_measure.analysis.advice import advise, ineligible
+from specdec_measure.sweep import cases as sources
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.totals import csv_of, failures, looping, summary, to_csv, to_json
 
 from .repeats import say
 from .sweep import Order, Sweep
@@ -222,7 +222,7 @@ def _watch(job: Sweep) -> None:
     @fragment(run_every=1.0 if began_active else None)
     def live() -> None:
         shown = sweeps().get(job.id, visitor.of_session()) or job if job.elsewhere else job
-        sweeps().watch(shown)
+        shown.seen()
         if began_active != shown.active or ADDRESS not in st.query_params:
             quirks.rerun()
         rows = list(shown.rows)
@@ -243,7 +243,7 @@ def _watch(job: Sweep) -> None:
         _downloads(job)
 
 
-def _advice(order: Order, rows: Sequence[Measured]) -> None:
+def _advice(order: Order, rows: Sequence[MeasuredCase]) -> None:
     """Which lane to take on such prompts, and how sure that is."""
     if found := advise(rows, letters(order.labels), leave_out=ineligible(order.lanes)):
         say(found)
@@ -280,13 +280,14 @@ def _buttons(job: Sweep, mine: bool) -> None:
     if not mine:
         st.caption("Somebody else's sweep: you can watch it; only they can stop it.")
         return
+    if job.elsewhere:
+        return
     if job.active:
         st.button(
             "Cancel",
             icon=":material/stop:",
             key="sweep_cancel",
-            on_click=sweeps().cancel,
-            args=(job,),
+            on_click=job.cancel,
             help="Ends within one round; what was measured is kept, and the sweep can continue later.",
         )
         return
@@ -320,7 +321,7 @@ def _do(job: Sweep, change: Callable[[Sweep], object]) -> None:
             address.put(ADDRESS, None)
 
 
-def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) -> None:
+def matrix(rows: Sequence[MeasuredCase], about: dict[str, object], provenance: str) -> None:
     """The matrix of families and lanes, one measure at a time, and the same as a table."""
     from app.charts import comparison_matrix
     from app.charts.draw import draw
@@ -404,12 +405,12 @@ def _line(line: dict[Any, Any]) -> dict[str, str]:
     }
 
 
-def _is_lossy(row: Measured, about: dict[str, object]) -> bool:
+def _is_lossy(row: MeasuredCase, about: dict[str, object]) -> bool:
     lane = _settings(row, about)
     return lane is not None and not RULES[lane["rule"]].lossless
 
 
-def _settings(row: Measured, about: dict[str, object]) -> dict[str, Any] | None:
+def _settings(row: MeasuredCase, about: dict[str, object]) -> dict[str, Any] | None:
     """A cell's lane settings; None for plain decoding."""
     lanes = about.get("lanes")
     return lanes[row.lane] if row.lane and isinstance(lanes, list) else None

@@ -2,7 +2,7 @@
 
 A sweep waits in the same queue for the device as every run, and releases it after each cell, so that nobody waits for
 more than one cell. Its id in the page's address finds it again; only its owner may control it. A sweep that no page has
-requested for a while stops, and can be resumed. `sweeps_kept` has the sweeps of other processes and of earlier ones.
+requested for a while stops, and can be resumed. `sweep_store` has what other processes and earlier ones measured.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import Any
 
 from app import services
 from app.decoding.api import Family
-from app.decoding.jobs import Busy, Jobs
-from app.decoding.line import Left, Line
+from app.decoding.device_queue import Cancelled, DeviceQueue
+from app.decoding.jobs import Jobs
 from app.records.database import Unavailable
-from specdec_core.errors import SettingsError
-from specdec_core.sweep.lanes import complete
-from specdec_core.sweep.measured import Measured, complete_turns
-from specdec_core.sweep.run import Progress
+from specdec_core.foundations.errors import SettingsError
+from specdec_measure.sweep.lanes import complete
+from specdec_measure.sweep.measured import MeasuredCase, complete_turns
+from specdec_measure.sweep.run import SweepProgress
 
 from .sweep import Order, Sweep
-from .sweeps_kept import Kept
+from .sweep_store import SweepTable
 
 log = logging.getLogger(__name__)
 
@@ -42,24 +42,26 @@ class Sweeps:
         line: the queue for a device.
         active: how many may run at the same time.
         keep: how many finished ones are kept in memory.
-        kept: those in the database; None where nothing lasts.
+        store: those in the database; None where nothing lasts.
     """
 
     def __init__(
         self,
         load: Callable[[Any, Callable[[], bool]], Family],
-        line: Callable[[str], Line],
+        line: Callable[[str], DeviceQueue],
         *,
         active: int = 4,
         keep: int = 16,
-        kept: Kept | None = None,
+        store: SweepTable | None = None,
     ) -> None:
         self._load, self._line = load, line
-        self._active, self._kept = active, kept
+        self._active, self._store = active, store
         self._jobs: Jobs[Sweep] = Jobs(keep)
         self._lock = threading.Lock()
 
-    def start(self, order: Order, owner: str, kind: str = "prompts", known: Sequence[Measured] = ()) -> Sweep:
+    def start(
+        self, order: Order, owner: str, kind: str = "prompts", known: Sequence[MeasuredCase] = ()
+    ) -> Sweep:
         """Start a sweep; the owner's earlier one of this kind ends. `known` cells of it are not measured again.
 
         Raises:
@@ -89,43 +91,18 @@ class Sweeps:
             Busy: if too many are running.
         """
         with self._lock:  # two pages may request it at once
-            if job.state == "done" or job.active:
-                return
-            if job.written[0] and self._kept and not self._kept.take(job):
-                return  # it goes on in another process
-            try:
+            if job.state != "done" and not job.active:
                 self._begin(job)
-            except Busy:
-                if self._kept:
-                    self._kept.write(job)  # it is stopped still, and not this process's to begin
-                raise
 
     def get(self, job_id: str | None, owner: str) -> Sweep | None:
         """The sweep of that id, while it is kept, as this visitor may see it."""
         own = self._jobs.get(job_id)
-        if self._kept is None or not job_id or (own is not None and (own.active or not own.written[0])):
+        if self._store is None or not job_id or (own is not None and (own.active or not own.stored)):
             return own
         try:
-            found = self._kept.find(job_id, owner, own)
+            return self._store.find(job_id, owner, own)
         except Unavailable:
             return own
-        if own is not None and (found is None or found.written[0] != own.written[0]):
-            self._jobs.pop(job_id)  # deleted, or another process has gone on with it
-        return found
-
-    def watch(self, job: Sweep) -> None:
-        """Somebody is looking at it."""
-        job.seen()
-        if job.elsewhere and self._kept:
-            with suppress(Unavailable):
-                self._kept.watch(job.id)
-
-    def cancel(self, job: Sweep) -> None:
-        """End it, wherever it is measured."""
-        job.cancel()
-        if job.elsewhere and self._kept:
-            with suppress(Unavailable):
-                self._kept.stop(job.id)
 
     def delete(self, job: Sweep) -> None:
         """Forget it, with all it has measured.
@@ -134,8 +111,8 @@ class Sweeps:
             Unavailable: if it is in the database, and that does not answer.
         """
         job.cancel()
-        if self._kept:
-            self._kept.delete(job.id)
+        if self._store:
+            self._store.delete(job.id)
         self._jobs.pop(job.id)
 
     def close(self) -> None:
@@ -165,19 +142,19 @@ class Sweeps:
         finally:
             job.ahead = None
         if len(job.rows) < job.order.cells:
-            raise Left
+            raise Cancelled
 
     def _after(self, job: Sweep) -> None:
-        if self._kept:
+        if self._store:
             with suppress(Unavailable):  # it has been logged
-                self._kept.write(job)
+                self._store.write(job)
         log.info("sweep %s: %s, %d of %d cells", job.id, job.state, len(job.rows), job.order.cells)
 
-    def _measure(self, job: Sweep, models: Family, line: Line) -> None:
+    def _measure(self, job: Sweep, models: Family, line: DeviceQueue) -> None:
         order = job.order
         job.rows = complete_turns(job.rows, len(order.lanes))
 
-        def on_progress(ahead: Progress) -> None:
+        def on_progress(ahead: SweepProgress) -> None:
             job.ahead = ahead
 
         rows = models.sweep(
@@ -196,9 +173,9 @@ class Sweeps:
             job.rows.append(row)
             job.measuring += took
             job.measured += 1
-            if self._kept:
+            if self._store:
                 with suppress(Unavailable):
-                    self._kept.write_now_and_then(job)
+                    self._store.write_now_and_then(job)
 
 
 @cache
@@ -208,5 +185,5 @@ def sweeps() -> Sweeps:
     return Sweeps(
         lambda choice, gone: services.shelf().get(choice, gone),
         lambda device: services.runs().line(device),
-        kept=Kept(database) if database.lasting else None,
+        store=SweepTable(database) if database.lasting else None,
     )

@@ -16,15 +16,15 @@ from app.metrics.distance import distance
 from app.metrics.numbers import by_level, measured_speedup, parting
 from app.text import count
 from app.ui.chip import chip
-from specdec_core.analysis.advice import LEAST_CASES, compare
-from specdec_core.analysis.memory import Line, total
 from specdec_core.proposers import PROPOSERS
-from specdec_core.record.repeats import LOOP, RUN, Loops, percent
 from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy
 from specdec_core.settings import Settings
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.totals import LEAST_TOKENS, beyond, wilson
+from specdec_measure.analysis.advice import MIN_CASES, compare
+from specdec_measure.analysis.memory import MemoryLine, total
+from specdec_measure.records.repeats import LOOP, RUN, Loops, percent
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.totals import MIN_TOKENS, beyond, wilson
 
 from .timing import Timing, pass_cost, speedup, speedups, timing
 
@@ -59,8 +59,8 @@ class Row:
 def table(
     traces: Sequence[Trace],
     lanes: Sequence[Settings],
-    repeats: Sequence[Measured] = (),
-    ledgers: Sequence[list[Line] | None] = (),
+    repeats: Sequence[MeasuredCase] = (),
+    ledgers: Sequence[list[MemoryLine] | None] = (),
     numbers: Sequence[int] = (),
 ) -> list[Row]:
     """All rows. The first lane is plain decoding.
@@ -77,7 +77,7 @@ def table(
             "lane's, in the same run, without prefill and recording. More than τ is timing noise. The Race tab's 95% "
             "interval, shown where no winner is clear, is from the scatter of the rounds within this one run. Only "
             "repeats show how runs differ: then this is the geometric mean of theirs, each over plain in its turn. "
-            f"Its 95% interval, from {LEAST_CASES} repeats on, is by bootstrap over them, and holds for this prompt.",
+            f"Its 95% interval, from {MIN_CASES} repeats on, is by bootstrap over them, and holds for this prompt.",
             [_speedup(plain, trace, lane, number, repeats, found)
              for number, trace, lane, found in zip(numbers, traces, lanes, loops, strict=True)]),
         Row("tokens_per_second", "Tokens per second", "without the prefill", "Committed tokens divided by decoding "
@@ -143,7 +143,7 @@ def frame(rows: Sequence[Row], labels: Sequence[str]) -> pd.DataFrame:
 
 
 def to_json(rows: Sequence[Row], labels: Sequence[str], about: Mapping[str, Any],
-            ledgers: Sequence[list[Line] | None] = ()) -> str:  # fmt: skip
+            ledgers: Sequence[list[MemoryLine] | None] = ()) -> str:  # fmt: skip
     """Everything as JSON: definitions, sources, values and caveats."""
     return json.dumps(
         {
@@ -216,21 +216,21 @@ def _td(cell: Cell) -> str:
 
 
 def _speedup(
-    plain: Trace, trace: Trace, lane: Settings, number: int, repeats: Sequence[Measured], loops: Loops
+    plain: Trace, trace: Trace, lane: Settings, number: int, repeats: Sequence[MeasuredCase], loops: Loops
 ) -> Cell:
     if number == 0:
         return Cell("1×", {"value": 1.0}, "the baseline")
     once, found = measured_speedup(plain.stats, trace.stats), speedups(repeats, number)
     shown = speedup(plain, trace, repeats, number)
     if shown is None:
-        return Cell(NOTHING, None, f"fewer than {LEAST_TOKENS} tokens in a lane")
+        return Cell(NOTHING, None, f"fewer than {MIN_TOKENS} tokens in a lane")
     value: dict[str, Any] = {"value": shown, "repeats": len(found), "race": once}
     notes = ["one run, not repeated"]
     if found:
         value |= {"lowest": min(found), "highest": max(found)}
         spread = f"lowest {min(found):.2f}, highest {max(found):.2f}"
         notes = [f"mean of {len(found)} repeats: {spread}" if len(found) > 1 else "one repeat"]
-    if len(found) >= LEAST_CASES:
+    if len(found) >= MIN_CASES:
         pair = compare(found, [1.0] * len(found))
         value |= {"low": pair.low, "high": pair.high}
         notes.insert(0, f"95% interval {pair.low:.2f} to {pair.high:.2f}")
@@ -323,7 +323,7 @@ def _pass_cost(plain: Timing, time: Timing, trace: Trace) -> Cell:
     return Cell(f"{cost['value']:.2f}", cost, note)
 
 
-def _memory(lines: list[Line] | None) -> Cell:
+def _memory(lines: list[MemoryLine] | None) -> Cell:
     if lines is None:
         return Cell(NOTHING, None, "the models are no longer loaded")
     size = total(lines)

@@ -9,11 +9,11 @@ from typing import Any
 
 from app.metrics.numbers import measured_speedup
 from app.text import count
-from specdec_core.analysis.advice import LEAST_CASES, compare
-from specdec_core.analysis.diagnosis import undecided
 from specdec_core.record.trace import Trace
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.totals import LEAST_TOKENS
+from specdec_measure.analysis.advice import MIN_CASES, compare
+from specdec_measure.analysis.diagnosis import undecided
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.totals import MIN_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Timing:
         return "" if not self.repeats else "one repeat" if self.repeats == 1 else f"{self.repeats} repeats"
 
 
-def timing(trace: Trace, repeats: Sequence[Measured], lane: int) -> Timing:
+def timing(trace: Trace, repeats: Sequence[MeasuredCase], lane: int) -> Timing:
     """The times of one lane, whose number in the run is `lane`."""
     rows, stats = [turn[lane] for turn in turns(repeats, lane)], trace.stats
     if not rows:
@@ -83,21 +83,21 @@ def pass_cost(plain: Timing, time: Timing, trace: Trace) -> dict[str, float | No
     }
 
 
-def turns(repeats: Sequence[Measured], lane: int) -> list[dict[int, Measured]]:
+def turns(repeats: Sequence[MeasuredCase], lane: int) -> list[dict[int, MeasuredCase]]:
     """The turns in which this lane and plain decoding both wrote enough."""
-    found: dict[Any, dict[int, Measured]] = {}
+    found: dict[Any, dict[int, MeasuredCase]] = {}
     for row in repeats:
-        if row.error is None and row.tokens >= LEAST_TOKENS and row.seconds > 0:
+        if row.error is None and row.tokens >= MIN_TOKENS and row.seconds > 0:
             found.setdefault(row.turn, {})[row.lane] = row
     return [turn for turn in found.values() if 0 in turn and lane in turn]
 
 
-def speeds(repeats: Sequence[Measured], lane: int) -> list[float]:
+def speeds(repeats: Sequence[MeasuredCase], lane: int) -> list[float]:
     """A lane's tokens per second in each of these turns."""
     return [turn[lane].tokens / turn[lane].seconds for turn in turns(repeats, lane)]
 
 
-def speedups(repeats: Sequence[Measured], lane: int) -> list[float]:
+def speedups(repeats: Sequence[MeasuredCase], lane: int) -> list[float]:
     """A lane's speedup in each of these turns."""
     return [
         (turn[lane].tokens / turn[lane].seconds) / (turn[0].tokens / turn[0].seconds)
@@ -105,19 +105,19 @@ def speedups(repeats: Sequence[Measured], lane: int) -> list[float]:
     ]
 
 
-def speedup(plain: Trace, trace: Trace, repeats: Sequence[Measured], lane: int) -> float | None:
+def speedup(plain: Trace, trace: Trace, repeats: Sequence[MeasuredCase], lane: int) -> float | None:
     """A lane's speedup: the geometric mean of its repeats, without any that of the race; None if too few tokens."""
     found = speedups(repeats, lane)
     return geometric_mean(found) if found else measured_speedup(plain.stats, trace.stats)
 
 
-def verdict(repeats: Sequence[Measured], lane: int) -> str:
+def verdict(repeats: Sequence[MeasuredCase], lane: int) -> str:
     """Faster or slower than plain decoding by the repeats, with the lowest and highest; empty where there are none."""
     found = speedups(repeats, lane)
     if not found:
         return ""
     pair = compare(found, [1.0] * len(found))
     way = ("Faster" if pair.ratio > 1.0 else "Slower") if pair.clear else undecided(pair.ratio)
-    few = f"; too few to tell, which takes at least {LEAST_CASES}" if len(found) < LEAST_CASES else ""
+    few = f"; too few to tell, which takes at least {MIN_CASES}" if len(found) < MIN_CASES else ""
     spread = f" ({min(found):.2f} to {max(found):.2f})" if len(found) > 1 else ""
     return f"{way}, {pair.ratio:.2f}× over {count(len(found), 'repeat')}{spread}{few}."

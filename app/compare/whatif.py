@@ -13,17 +13,17 @@ from functools import cache
 from app.charts.batches import Texts
 from app.lanes import links
 from app.text import count
-from specdec_core.analysis.whatif import WhatIf, on_clock
-from specdec_core.errors import SettingsError
-from specdec_core.machines.batches import Batches
-from specdec_core.machines.batches import read as read_batches
-from specdec_core.machines.costs import Costs
-from specdec_core.machines.model_sizes import SHAPES, Shape, shape_of
-from specdec_core.machines.profiles import Profile, Recorded, shipped
-from specdec_core.machines.roofline import Modelled
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
-from specdec_core.sweep.measured import Measured
+from specdec_measure.analysis.whatif import WhatIf, on_clock
+from specdec_measure.machines.batches import Batches
+from specdec_measure.machines.batches import read as read_batches
+from specdec_measure.machines.costs import Costs
+from specdec_measure.machines.model_sizes import SHAPES, Shape, shape_of
+from specdec_measure.machines.profiles import Profile, RecordedProfile, shipped
+from specdec_measure.machines.roofline import Modelled
+from specdec_measure.sweep.measured import MeasuredCase
 
 from .timing import timing
 
@@ -36,7 +36,7 @@ NAMES = {"wp": "machine", "wb": "batch", "wc": "context", "wt": "target size", "
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class WhatIfChoice:
     """The valid choices in the address."""
 
     profile: str
@@ -55,7 +55,10 @@ def profiles() -> tuple[dict[str, Profile], list[str]]:
 def suited(known: Mapping[str, Profile], target: str) -> dict[str, Profile]:
     """The profiles for rounds of that target; recorded times of another model come last."""
     return dict(
-        sorted(known.items(), key=lambda one: isinstance(one[1], Recorded) and one[1].target.name != target)
+        sorted(
+            known.items(),
+            key=lambda one: isinstance(one[1], RecordedProfile) and one[1].target.name != target,
+        )
     )
 
 
@@ -64,7 +67,7 @@ def options(known: Mapping[str, Profile], params: Mapping[str, str]) -> dict[str
     found = {"wp": {name: f"{one.kind} · {one.label}" for name, one in known.items()}}
     name = params.get("wp", "")
     profile = known[name if name in known else next(iter(known))]
-    if isinstance(profile, Recorded):
+    if isinstance(profile, RecordedProfile):
         batch = int(one_of(params.get("wb"), [str(one) for one in profile.batches]))
         found["wb"] = {str(one): str(one) for one in profile.batches}
         found["wc"] = {str(one): f"{one:,} tokens" for one in profile.contexts(batch)}
@@ -135,13 +138,13 @@ def problems(known: Mapping[str, Profile], params: Mapping[str, str]) -> list[st
     return found
 
 
-def costs_of(profile: Profile, choice: Choice) -> Costs:
+def costs_of(profile: Profile, choice: WhatIfChoice) -> Costs:
     """The cost of passes under the choice.
 
     Raises:
         SettingsError: one sentence, if the models do not fit in the machine's memory.
     """
-    if isinstance(profile, Recorded):
+    if isinstance(profile, RecordedProfile):
         return profile.costs(choice.batch, choice.context)
     return profile.costs(choice.batch, choice.context, choice.target or TARGETS[0], choice.draft)
 
@@ -159,7 +162,7 @@ def results_of(traces: Sequence[Trace], profile: Profile, costs: Costs) -> list[
 
 def layers_of(trace: Trace) -> int | None:
     """The layer count of the target that wrote the trace, if a recorded profile knows it by name."""
-    named = (one.target for one in profiles()[0].values() if isinstance(one, Recorded))
+    named = (one.target for one in profiles()[0].values() if isinstance(one, RecordedProfile))
     return next((part.layers for part in named if part.name == trace.header.target.name), None)
 
 
@@ -168,7 +171,7 @@ def sentences(
     measured: Sequence[float | None],
     results: Sequence[WhatIf],
     profile: Profile,
-    choice: Choice,
+    choice: WhatIfChoice,
 ) -> list[str]:
     """What changes there for the fastest lane: the cost of its widest pass, its speedup, and why."""
     if not results:
@@ -214,13 +217,13 @@ def sentences(
 
 
 def same_machine(
-    plain: Trace | None, profile: Profile, costs: Costs, repeats: Sequence[Measured] = ()
+    plain: Trace | None, profile: Profile, costs: Costs, repeats: Sequence[MeasuredCase] = ()
 ) -> str | None:
     """Why the two speedups differ although the profile is of the run's machine and model; None otherwise.
 
     `repeats` of the run take its place, as in the measured speedups.
     """
-    if plain is None or not isinstance(profile, Recorded) or costs.batch > 1:
+    if plain is None or not isinstance(profile, RecordedProfile) or costs.batch > 1:
         return None
     header, stats = plain.header, plain.stats
     alike = (header.machine, header.target.name) == (profile.machine, profile.target.name)

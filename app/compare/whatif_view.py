@@ -12,13 +12,13 @@ from app.ui.fragment import fragment
 from app.ui.glossary import define
 from app.ui.state import state
 from app.ui.widgets import pick
-from specdec_core.analysis.whatif import WhatIf
-from specdec_core.errors import SettingsError
-from specdec_core.machines.costs import Costs
-from specdec_core.machines.profiles import Profile
-from specdec_core.record.repeats import sentences
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.record.trace import Trace
-from specdec_core.sweep.measured import Measured
+from specdec_measure.analysis.whatif import WhatIf
+from specdec_measure.machines.costs import Costs
+from specdec_measure.machines.profiles import Profile
+from specdec_measure.records.repeats import sentences
+from specdec_measure.sweep.measured import MeasuredCase
 
 from . import whatif as core
 from .timing import speeds, speedup
@@ -30,7 +30,7 @@ OWN = " Choose a published model's size or type your own, such as 14B or 360M."
 def show(
     traces: Sequence[Trace],
     labels: Sequence[str],
-    repeats: Sequence[Measured] = (),
+    repeats: Sequence[MeasuredCase] = (),
     numbers: Sequence[int] = (),
 ) -> None:
     """The view of a comparison's lanes; plain decoding among them is the measured baseline.
@@ -88,14 +88,14 @@ def show(
     _assumptions(profile, costs, [one for one in computed if one])
 
 
-def _origin(trace: Trace, repeats: Sequence[Measured]) -> str:
+def _origin(trace: Trace, repeats: Sequence[MeasuredCase]) -> str:
     """Where and when the measured speedups were measured."""
     turns = len(speeds(repeats, 0))
     mean = [f"mean of {count(turns, 'repeat')}"] if turns else []
     return ", ".join([trace.header.machine, trace.header.created[:10], *mean])
 
 
-def _chosen(known: Mapping[str, Profile]) -> core.Choice:
+def _chosen(known: Mapping[str, Profile]) -> core.WhatIfChoice:
     """What the controls say; above them what is wrong with a typed size, or with the address."""
     slot = st.container()
     wrong = core.problems(known, _address())
@@ -164,7 +164,7 @@ def _assumptions(profile: Profile, costs: Costs, computed: Sequence[WhatIf]) -> 
         st.markdown("\n".join(f"- {plain(said)}" for said in [*priced, last]))
 
 
-def _choose(known: Mapping[str, Profile]) -> tuple[core.Choice, list[str]]:
+def _choose(known: Mapping[str, Profile]) -> tuple[core.WhatIfChoice, list[str]]:
     """The controls, each kept in the address; and what to say of sizes that were replaced by their default."""
     unread = []
     machines = core.options(known, {})["wp"]
@@ -197,7 +197,7 @@ def _choose(known: Mapping[str, Profile]) -> tuple[core.Choice, list[str]]:
                 picked[key] = _slide(label, list(offered), key, words)
             else:
                 picked[key] = pick(label, offered, key, words, accept_new_options=key in core.SIZES)
-    choice = core.Choice(
+    choice = core.WhatIfChoice(
         picked["wp"], int(picked["wb"]), int(picked["wc"]), picked.get("wt"), picked.get("wd")
     )
     return choice, unread

@@ -17,8 +17,8 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from app.records import examples as recorded
-from specdec_core.errors import sentence
-from specdec_core.machines import profiles
+from specdec_core.foundations.errors import sentence
+from specdec_measure.machines import profiles
 
 from . import pictures, reading
 from .lesson import Expression, Name, Picture, Problem, Section, Strict
@@ -39,7 +39,7 @@ class Source(Strict):
     link: str = Field(pattern=r"^https://[\w./#?=&%~+-]+$", max_length=200)
 
 
-class Verdict(Strict):
+class ClaimVerdict(Strict):
     """A condition for each verdict."""
 
     true: Expression
@@ -64,7 +64,7 @@ class Figure(Strict):
     """The recorded example whose machine and date are named, or the profile that was modelled."""
 
 
-class Front(Strict):
+class ClaimsFront(Strict):
     """The front matter of a claim."""
 
     claim: str = Field(min_length=1, max_length=120)
@@ -73,7 +73,7 @@ class Front(Strict):
     """Where others looked closer; shown with the answer."""
     given: dict[str, Any] = Field({})
     facts: dict[str, Expression] = Field({})
-    verdict: Verdict
+    verdict: ClaimVerdict
     picture: Picture | None = None
     chart: Figure | None = None
 
@@ -91,7 +91,7 @@ class Front(Strict):
         return given
 
     @model_validator(mode="after")
-    def _one(self) -> Front:
+    def _one(self) -> ClaimsFront:
         if (self.picture is None) == (self.chart is None):
             raise ValueError("a claim is demonstrated by a `picture` or by a `chart`; give one of the two")
         return self
@@ -111,7 +111,7 @@ class Claim:
     """A valid claim, ready to show."""
 
     id: str
-    front: Front
+    front: ClaimsFront
     sections: Mapping[str, Section]
     facts: Mapping[str, Any]
     verdict: str
@@ -151,7 +151,7 @@ def _claim(path: Path, draft: Draft) -> Claim:
     Raises:
         Mistake, pydantic.ValidationError: if it is invalid.
     """
-    front = Front.model_validate(draft.front)
+    front = ClaimsFront.model_validate(draft.front)
     facts = known(front.given, front.facts, draft)
     sections = {key: section(key, draft, facts) for key in draft.sections}
     for key in SECTIONS:
@@ -171,7 +171,7 @@ def profile(name: str) -> profiles.Profile:
     return profiles.shipped()[0][name]
 
 
-def _verdict(conditions: Verdict, facts: Mapping[str, Any], draft: Draft) -> str:
+def _verdict(conditions: ClaimVerdict, facts: Mapping[str, Any], draft: Draft) -> str:
     holds = [key for key in VERDICTS if compute(getattr(conditions, key), facts, draft.line("verdict", key))]
     if len(holds) != 1:
         which = " and ".join(holds) or "none"

@@ -8,7 +8,7 @@ from typing import Any
 
 from simpleeval import EvalWithCompoundTypes, FeatureNotAvailable, InvalidExpression
 
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 from . import facts
 

@@ -27,7 +27,7 @@ WHEN: tuple[When, ...] = ("before", "after")
 FILES: dict[When, str] = {"before": "inventory.md", "after": "inventory-after.md"}
 
 
-class Front(Strict):
+class InventoryFront(Strict):
     """The front matter: for each question a condition for each option, and which wrong ones show its misconception."""
 
     given: dict[str, Any] = Field({})
@@ -80,12 +80,12 @@ def _inventory(draft: Draft) -> Inventory:
     Raises:
         Mistake, pydantic.ValidationError: where it does not fit.
     """
-    front = Front.model_validate(draft.front)
+    front = InventoryFront.model_validate(draft.front)
     facts = known(front.given, front.facts, draft)
     return Inventory({key: _question(key, front, facts, draft) for key in QUESTIONS}, facts)
 
 
-def _question(key: str, front: Front, facts: Mapping[str, Any], draft: Draft) -> Question:
+def _question(key: str, front: InventoryFront, facts: Mapping[str, Any], draft: Draft) -> Question:
     text = section(key, draft, facts)
     here = draft.sections[key][0][0] - 1 if draft.sections[key] else 1
     if not text.prose:
@@ -144,7 +144,7 @@ def first_open(answers: Mapping[str, progress.Answer]) -> str | None:
     return next((key for key in QUESTIONS if key not in answers), None)
 
 
-def as_csv(kept: progress.Kept) -> str:
+def as_csv(kept: progress.CourseProgress) -> str:
     """One row per question with both answers; nothing in it identifies the learner."""
     out = io.StringIO()
     rows = csv.writer(out)

@@ -68,7 +68,7 @@ class Code(Strict):
     `lights` maps the item's key to a piece of text that occurs in exactly one line of the source.
     """
 
-    of: str = Field(pattern=r"^specdec_core(\.\w+)*:\w+(\.\w+)*$")
+    of: str = Field(pattern=r"^specdec_(core|measure|lessons)(\.\w+)*:\w+(\.\w+)*$")
     lights: dict[str, str] = Field(min_length=1)
 
 
@@ -90,7 +90,7 @@ class Lab(Strict):
     settings: dict[str, str | int | float | list[str]] = {}
 
 
-class Front(Strict):
+class LessonFront(Strict):
     """The front matter of a lesson."""
 
     title: str = Field(min_length=1, max_length=60)
@@ -145,7 +145,7 @@ class Lesson:
     id: str
     number: str
     """What precedes its title: 0, 6a; the beginning of the file's name."""
-    front: Front
+    front: LessonFront
     sections: Mapping[str, Section]
     facts: Mapping[str, Any]
     right: Mapping[str, frozenset[str]]

@@ -11,13 +11,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from specdec_core import assets
-from specdec_core.errors import sentence
-from specdec_core.machines.profiles import Profile, Recorded
+from specdec_core.foundations.errors import sentence
+from specdec_core.foundations.paths import assets
+from specdec_measure.machines.profiles import Profile, RecordedProfile
 
 from .words import Words
 
-FILE = assets() / "models" / "measurements.json"
+MEASUREMENTS = assets() / "models" / "measurements.json"
 
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -30,7 +30,7 @@ class Known(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class Line(Known):
+class LaneFigures(Known):
     """One proposer on a group of prompts: medians over prompts, the worst and the best of them, and the pooled α.
 
     Only chains have an α.
@@ -47,7 +47,7 @@ class Line(Known):
 class Group(Known):
     """A family of prompts: its proposers, and the fastest."""
 
-    lanes: dict[str, Line]
+    lanes: dict[str, LaneFigures]
     best: str
 
 
@@ -59,39 +59,41 @@ class Curve(Known):
     draft_s: Above | None = None
 
 
-class Measured(Known):
+class MeasuredFigures(Known):
     """The measurements made with the models."""
 
     date: str
     machine: str
-    exits: dict[str, Line]
+    exits: dict[str, LaneFigures]
     groups: dict[str, Group]
     curves: dict[str, Curve]
 
 
-class Card(Known):
+class FiguresFile(Known):
     """The file."""
 
     parameters: dict[str, Annotated[int, Field(gt=0)]]
-    figures: Measured
+    figures: MeasuredFigures
 
 
-def card() -> Card:
+def card() -> FiguresFile:
     """The bundled figures.
 
     Raises:
         ValueError: one sentence, if the file is missing or invalid.
     """
     try:
-        return _card(FILE, FILE.stat().st_mtime_ns)
+        return _card(MEASUREMENTS, MEASUREMENTS.stat().st_mtime_ns)
     except OSError:
-        raise ValueError(f"{FILE.name} is missing; `python -m training card` measures it again.") from None
+        raise ValueError(
+            f"{MEASUREMENTS.name} is missing; `python -m training card` measures it again."
+        ) from None
 
 
 @lru_cache(maxsize=4)
-def _card(path: Path, _changed: int) -> Card:
+def _card(path: Path, _changed: int) -> FiguresFile:
     try:
-        return Card.model_validate_json(path.read_bytes())
+        return FiguresFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise ValueError(
             f"{path.name} is not as it should be ({sentence(error)}); `python -m training card` measures it again."
@@ -99,7 +101,7 @@ def _card(path: Path, _changed: int) -> Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class KindFigures:
     """One proposer on one kind of text: medians over prompts, its worst and its best prompt, and α of chains."""
 
     speedup: float
@@ -114,7 +116,7 @@ class Cell:
 class Figures:
     """All measurements. `curves` and `draft_s` hold T(n) and the time of a draft pass in seconds, for either draft."""
 
-    cells: Mapping[str, Mapping[str, Cell]]
+    cells: Mapping[str, Mapping[str, KindFigures]]
     curves: Mapping[str, Mapping[int, float]]
     draft_s: Mapping[str, float]
     exit_layer: int
@@ -134,7 +136,7 @@ def figures() -> Figures:
     Raises:
         ValueError: like `card`.
     """
-    return _figures(FILE, FILE.stat().st_mtime_ns if FILE.is_file() else 0)
+    return _figures(MEASUREMENTS, MEASUREMENTS.stat().st_mtime_ns if MEASUREMENTS.is_file() else 0)
 
 
 @lru_cache(maxsize=4)
@@ -158,8 +160,8 @@ def _figures(_path: Path, _changed: int) -> Figures:
     )
 
 
-def _cell(line: Line) -> Cell:
-    return Cell(
+def _cell(line: LaneFigures) -> KindFigures:
+    return KindFigures(
         speedup=line.speedup,
         worst=line.speedup_low or line.speedup,
         best=line.speedup_high or line.speedup,
@@ -185,7 +187,7 @@ def source(words: Words) -> str:
 
 def origin(profile: Profile, words: Words) -> str:
     """The source of a machine's times, for a picture's caption."""
-    if isinstance(profile, Recorded):
+    if isinstance(profile, RecordedProfile):
         where = {"machine": profile.machine, "date": profile.date[:10]}
         if profile.device == "cpu":
             return words("measured.recorded_threads", threads=profile.threads, **where)

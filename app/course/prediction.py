@@ -17,7 +17,7 @@ from .lesson import Given, Lesson, Section
 from .words import Words
 
 
-def ask(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
+def ask(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:
     """The options, or the given answer."""
     front = lesson.front.predict
     section = lesson.sections["predict"]
@@ -47,7 +47,7 @@ def ask(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
         options(words("steps.your_prediction"), section, offered(lesson), key)
 
 
-def lock(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[str], None]) -> None:
+def lock(lesson: Lesson, mine: progress.LessonProgress, words: Words, go: Callable[[str], None]) -> None:
     """The button that locks the prediction in, until it is; `go` then opens the next step."""
     if mine.predict is not None:
         return
@@ -67,7 +67,7 @@ def lock(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[st
         st.button(words("steps.reveal"), shortcut="P", on_click=_reveal, args=(mine, go), key="course-reveal")
 
 
-def _lock(lesson: Lesson, mine: progress.Progress, key: str, go: Callable[[str], None]) -> None:
+def _lock(lesson: Lesson, mine: progress.LessonProgress, key: str, go: Callable[[str], None]) -> None:
     given = st.session_state.get(key)
     if given is None or mine.predict is not None:
         return
@@ -75,18 +75,18 @@ def _lock(lesson: Lesson, mine: progress.Progress, key: str, go: Callable[[str],
     go("watch")
 
 
-def _reveal(mine: progress.Progress, go: Callable[[str], None]) -> None:
+def _reveal(mine: progress.LessonProgress, go: Callable[[str], None]) -> None:
     reveal(mine)
     go("watch")
 
 
-def reveal(mine: progress.Progress) -> None:
+def reveal(mine: progress.LessonProgress) -> None:
     """Lets a teacher continue without a prediction of their own: the class has made theirs aloud."""
     if mine.predict is None:
         mine.predict = progress.answer(None, None)
 
 
-def strip(lesson: Lesson, mine: progress.Progress, words: Words, *, open_end: bool = False) -> None:
+def strip(lesson: Lesson, mine: progress.LessonProgress, words: Words, *, open_end: bool = False) -> None:
     """The prediction, on every later screen; next to the outcome, unless that should be seen first."""
     found = mine.predict
     if found is None:

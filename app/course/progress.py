@@ -42,7 +42,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Progress:
+class LessonProgress:
     """One lesson's progress: the locked-in answers, and the farthest open step."""
 
     predict: Answer | None = None
@@ -56,10 +56,10 @@ class Progress:
 
 
 @dataclass(slots=True)
-class Kept:
+class CourseProgress:
     """A session's progress in all lessons."""
 
-    lessons: dict[str, Progress] = field(default_factory=dict)
+    lessons: dict[str, LessonProgress] = field(default_factory=dict)
     inventories: dict[str, dict[str, Answer]] = field(default_factory=dict)
     """“before” and “after”: the answer to each question by its misconception, M1 to M12."""
     claims: dict[str, Answer] = field(default_factory=dict)
@@ -69,34 +69,38 @@ class Kept:
     language: str = ""
     """The course's language, if the learner chose one."""
 
-    def of(self, lesson: str) -> Progress:
+    def of(self, lesson: str) -> LessonProgress:
         """A lesson's progress, created on first use."""
-        return self.lessons.setdefault(lesson, Progress())
+        return self.lessons.setdefault(lesson, LessonProgress())
 
-    def now(self) -> Kept:
+    def now(self) -> CourseProgress:
         """A copy to go through: a run of the page that a newer one has replaced may still be adding to this one."""
         inventories = {when: dict(answers) for when, answers in list(self.inventories.items())}
-        return Kept(dict(self.lessons), inventories, dict(self.claims), dict(self.notes), self.language)
+        return CourseProgress(
+            dict(self.lessons), inventories, dict(self.claims), dict(self.notes), self.language
+        )
 
 
-def here() -> Kept:
+def here() -> CourseProgress:
     """This visitor's progress; in a presentation the class's, which begins afresh and is not kept."""
     if not presenter.presenting():
         return _own()
-    presented: Kept = st.session_state.setdefault(PRESENTED, Kept(language=_own().language))
+    presented: CourseProgress = st.session_state.setdefault(
+        PRESENTED, CourseProgress(language=_own().language)
+    )
     return presented
 
 
 def presented(lesson: str) -> bool:
     """Whether a class of this session's has predicted in that lesson."""
-    kept: Kept | None = st.session_state.get(PRESENTED)
+    kept: CourseProgress | None = st.session_state.get(PRESENTED)
     return kept is not None and kept.of(lesson).predict is not None
 
 
-def _own() -> Kept:
+def _own() -> CourseProgress:
     if STORE not in st.session_state:
         st.session_state[STORE] = _kept()
-    kept: Kept = st.session_state[STORE]
+    kept: CourseProgress = st.session_state[STORE]
     return kept
 
 
@@ -112,21 +116,21 @@ def save() -> None:
         pass
 
 
-def _kept() -> Kept:
+def _kept() -> CourseProgress:
     """What the library keeps of this visitor; nothing if that cannot be read."""
     if not visitor.is_remembered():
-        return Kept()
+        return CourseProgress()
     try:
         found = services.library().progress(visitor.of_session())
-        return from_json(found) if found else Kept()
+        return from_json(found) if found else CourseProgress()
     except Unavailable:
-        return Kept()
+        return CourseProgress()
     except ValueError as error:
         log.warning("a visitor's progress is not as it was written: %s", error)
-        return Kept()
+        return CourseProgress()
 
 
-def from_json(text: str) -> Kept:
+def from_json(text: str) -> CourseProgress:
     """The progress in a downloaded file.
 
     Raises:
@@ -136,7 +140,7 @@ def from_json(text: str) -> Kept:
         content = json.loads(text[:LARGEST])
         if content.pop("format") != FORMAT or content.pop("version") != VERSION:
             raise ValueError
-        return TypeAdapter(Kept).validate_python(content)
+        return TypeAdapter(CourseProgress).validate_python(content)
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError, ValidationError):
         raise ValueError(
             "This is not a file of answers; take the JSON that was downloaded from this course."
@@ -148,14 +152,14 @@ def answer(given: Given | None, right: bool | None) -> Answer:
     return Answer(given, right, datetime.now(UTC).isoformat(timespec="seconds"))
 
 
-def as_json(kept: Kept) -> str:
+def as_json(kept: CourseProgress) -> str:
     """Everything as JSON, for download."""
     return json.dumps(
         {"format": FORMAT, "version": VERSION, **asdict(kept.now())}, indent=2, ensure_ascii=False
     )
 
 
-def as_csv(kept: Kept, titles: Mapping[str, str]) -> str:
+def as_csv(kept: CourseProgress, titles: Mapping[str, str]) -> str:
     """One row for each prediction, answer and inventory question."""
     out = io.StringIO()
     rows = csv.writer(out)

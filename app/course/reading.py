@@ -12,12 +12,14 @@ from typing import Any
 from pydantic import ValidationError
 
 import specdec_core
-from specdec_core.errors import sentence
+from specdec_core.foundations.errors import sentence
 
 from . import pictures
-from .lesson import MOST_WORDS, SECTIONS, STEPS, Code, Front, Lesson, Picture, Problem, Section
+from .lesson import MOST_WORDS, SECTIONS, STEPS, Code, Lesson, LessonFront, Picture, Problem, Section
 from .source import Draft, Mistake, apart, compute, known, made_or_problems, section
 from .words import FOLDER as FOLDER
+
+CODE = ("specdec_core", "specdec_measure", "specdec_lessons")  # what a lesson may show the source of
 
 # How long a lesson takes: its words at a careful reader's pace, and for each step what is done there besides reading.
 WORDS_A_MINUTE = 200
@@ -110,7 +112,7 @@ def _lesson(path: Path, draft: Draft) -> Lesson:
     Raises:
         Mistake, pydantic.ValidationError: if it is invalid.
     """
-    front = Front.model_validate(draft.front)
+    front = LessonFront.model_validate(draft.front)
     facts = known(front.given, front.facts, draft)
     for at in ("predict", "watch", "change", "explain"):
         _check_picture(front, at, draft)
@@ -139,7 +141,7 @@ def _lesson(path: Path, draft: Draft) -> Lesson:
     return Lesson(key, number, front, sections, facts, right, answer)
 
 
-def _check_picture(front: Front, at: str, draft: Draft) -> None:
+def _check_picture(front: LessonFront, at: str, draft: Draft) -> None:
     """Whether a step's picture exists and its parameters are valid."""
     part = getattr(front, at)
     path: tuple[str, ...] = (at,)
@@ -215,7 +217,7 @@ def _right(
     return right
 
 
-def _answer(front: Front, facts: Mapping[str, Any], draft: Draft) -> float | None:
+def _answer(front: LessonFront, facts: Mapping[str, Any], draft: Draft) -> float | None:
     """The right value of a prediction by number."""
     if front.predict.kind != "number":
         return None
@@ -232,18 +234,17 @@ def _answer(front: Front, facts: Mapping[str, Any], draft: Draft) -> float | Non
 
 @cache
 def source_of(name_: str) -> str:
-    """The source of a function or class of the core as installed: `specdec_core.engine.decode:Lane.round`.
+    """The source of a function or class as installed: `specdec_core.engine.decode:Lane.round`.
 
     The file is read and not imported: the engine brings torch, for which a lesson's first reader would wait. Nor is it
     parsed: Python 3.11 fails where two threads do so at once, and Streamlit parses every page.
     """
     module, _, path = name_.partition(":")
     root, *parts = module.split(".")
-    if root != specdec_core.__name__ or not all(part.isidentifier() for part in parts):
+    if root not in CODE or not all(part.isidentifier() for part in parts):
         raise LookupError(name_)
-    source = (
-        Path(specdec_core.__file__).parent.joinpath(*parts).with_suffix(".py").read_text(encoding="utf-8")
-    )
+    house = Path(specdec_core.__file__).parent.parent
+    source = house.joinpath(root, *parts).with_suffix(".py").read_text(encoding="utf-8")
     lines = source.splitlines(keepends=True)
     for depth, part in enumerate(path.split(".")):
         named = re.compile(rf"{'    ' * depth}(async )?(def|class) {re.escape(part)}\b")

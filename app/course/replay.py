@@ -40,7 +40,7 @@ def _written(
     options: tuple[tuple[str, Any], ...],
 ) -> Trace:
     import specdec_core as sd
-    from specdec_core import testing
+    from specdec_measure import testing
 
     names = {token: at for at, token in enumerate(sorted({*read, *text}))}
     begin = [names[token] for token in read]

@@ -37,8 +37,8 @@ def rows(pattern: Pattern, guess: Guess, positions: int = 5) -> tuple[tuple[tupl
     Raises:
         ValueError: if there is no such target or guess.
     """
-    from specdec_core import testing
-    from specdec_core.lessons.jacobi import jacobi
+    from specdec_lessons.jacobi import jacobi
+    from specdec_measure import testing
 
     if pattern not in get_args(Pattern) or guess not in get_args(Guess) or not 1 <= positions <= 12:
         raise ValueError(

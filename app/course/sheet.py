@@ -19,7 +19,7 @@ from .overview import Listed, open_lesson
 from .pictures import Place
 from .words import Words
 
-MOST = 24  # lessons on one page
+LESSONS_ON_A_SHEET = 24  # lessons on one page
 
 
 def draw(lessons: list[Listed], words: Words) -> None:
@@ -33,7 +33,7 @@ def draw(lessons: list[Listed], words: Words) -> None:
             words("teaching.sheet_back"), on_click=leave, icon=":material/arrow_back:", key="sheet-back"
         )
     with st.container(key="sheets"):
-        for each in lessons[:MOST]:
+        for each in lessons[:LESSONS_ON_A_SHEET]:
             lesson, _ = reading.read(words.language, each.id)
             if lesson is not None:
                 with st.container(key=f"sheet-{each.id}"):

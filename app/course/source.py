@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import ValidationError
 
-from specdec_core.errors import sentences
+from specdec_core.foundations.errors import sentences
 
 from . import expressions
 from .lesson import MOST_WORDS, Item, Problem, Section

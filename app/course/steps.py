@@ -57,7 +57,7 @@ def draw(
             onward(last)
 
 
-def _allowed(asked: str, mine: progress.Progress, shown: Sequence[str]) -> str:
+def _allowed(asked: str, mine: progress.LessonProgress, shown: Sequence[str]) -> str:
     """The requested step; the first one until there is a prediction."""
     return asked if asked in shown and mine.predict is not None else STEPS[0]
 
@@ -68,7 +68,7 @@ def go(step: str) -> None:
     address.put("at", step)
 
 
-def _trail(step: str, mine: progress.Progress, shown: Sequence[str], words: Words) -> None:
+def _trail(step: str, mine: progress.LessonProgress, shown: Sequence[str], words: Words) -> None:
     """The position within the lesson; a step that is open can be gone to."""
     with st.container(horizontal=True, gap="small", key="course-trail"):
         for name in shown:
@@ -89,7 +89,7 @@ def _trail(step: str, mine: progress.Progress, shown: Sequence[str], words: Word
 
 def _moves(
     step: str,
-    mine: progress.Progress,
+    mine: progress.LessonProgress,
     shown: Sequence[str],
     before: Callable[[], None] | None,
     words: Words,
@@ -130,7 +130,7 @@ def _picture(picture: Picture | None, lesson: Lesson, step: str, words: Words) -
             pictures.draw(picture, Place(lesson.id, step, words))
 
 
-def _predict(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
+def _predict(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:
     # Side by side where there is room: what is looked at, and what is asked.
     with st.container(horizontal=True, gap="medium", key="course-asked"):
         if lesson.front.predict.picture is not None:
@@ -141,7 +141,7 @@ def _predict(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
             prediction.ask(lesson, mine, words)
 
 
-def _watch(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
+def _watch(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:
     _text(lesson.sections["watch"])
     _picture(lesson.front.watch, lesson, "watch", words)
     with st.expander(words("steps.outcome"), icon=":material/visibility:"):
@@ -151,12 +151,12 @@ def _watch(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
             st.markdown(note)
 
 
-def _change(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
+def _change(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:
     _text(lesson.sections["change"])
     _picture(lesson.front.change, lesson, "change", words)
 
 
-def _explain(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
+def _explain(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:
     section = lesson.sections["explain"]
     _text(section)
     with st.container(border=True, key="course-formula"):
@@ -177,7 +177,7 @@ def _terms(section: Section, words: Words) -> None:
     st.html(f"<p class='terms'><span>{escape(words('steps.terms'))}</span> {entries}</p>")
 
 
-def _code(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
+def _code(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:
     """The source that runs here, one line of it highlighted."""
     section, code = lesson.sections["code"], lesson.front.code
     _text(section)
@@ -210,7 +210,7 @@ def _line(text: str, lit: bool) -> str:
     )
 
 
-def _check(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
+def _check(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:
     section = lesson.sections["check"]
     _text(section)
     key = f"course-{lesson.id}-check"
@@ -233,7 +233,7 @@ def _check(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
         st.markdown(best.note)
 
 
-def _answer(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
+def _answer(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:
     key = f"course-{lesson.id}-check"
     if mine.check is None:
         st.button(
@@ -246,13 +246,13 @@ def _answer(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
         )
 
 
-def _judge(lesson: Lesson, mine: progress.Progress, key: str) -> None:
+def _judge(lesson: Lesson, mine: progress.LessonProgress, key: str) -> None:
     given = st.session_state.get(key)
     if given is not None and mine.check is None:
         mine.check = progress.answer(given, lesson.is_right("check", given))
 
 
-def _lab(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
+def _lab(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:
     _text(lesson.sections["lab"])
     lab = lesson.front.lab
     query = urlencode(lab.settings, doseq=True)
@@ -263,7 +263,7 @@ def _lab(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     )
 
 
-_DRAWN: dict[str, Callable[[Lesson, progress.Progress, Words], None]] = {
+_DRAWN: dict[str, Callable[[Lesson, progress.LessonProgress, Words], None]] = {
     "predict": _predict,
     "watch": _watch,
     "change": _change,

@@ -12,10 +12,10 @@ from functools import cache
 from typing import ClassVar
 
 from app import services
+from app.decoding.device_queue import Cancelled
 from app.decoding.jobs import Job, Jobs
-from app.decoding.line import Left
 from app.decoding.models import Choice
-from specdec_core.lessons.distilled import Distilled, Report, Standing
+from specdec_lessons.distilled import Distilled, Report, Standing
 
 BUDGET_S = 60.0  # of computing; the race comes on top
 ACTIVE = 4  # at the same time
@@ -92,7 +92,7 @@ def _work(job: Training) -> None:
                 break
             job.receive(report)
     if job.result is None:  # it was cancelled
-        raise Left
+        raise Cancelled
 
 
 @cache

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from app.export import served
-from specdec_core import assets
+from specdec_core.foundations.paths import assets
 
 FOLDER = assets() / "lessons"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import streamlit as st
 
 from app.ui import quirks
-from specdec_core.theory import tokens_per_pass
+from specdec_measure.theory import tokens_per_pass
 
 from .facts import coin
 from .overview import open_lesson
@@ -55,9 +55,9 @@ def worked() -> Worked:
     """The answers, by the rule itself and by the enumeration of all its rounds."""
     import torch
 
-    from specdec_core.exact.enumeration import rounds
     from specdec_core.rules import RULES
     from specdec_core.tree import TokenTree
+    from specdec_measure.exact.enumeration import rounds
 
     found = coin.masses(RULE, P, Q)
     rule = RULES[RULE]()

@@ -10,22 +10,22 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from specdec_core.chat import Prompt
 from specdec_core.engine.events import Ended, Started, Step
-from specdec_core.errors import SpecdecError
-from specdec_core.lessons.distilled import Report
+from specdec_core.foundations.errors import SpecdecError
+from specdec_core.models.chat import Prompt
 from specdec_core.models.generation import Generation
 from specdec_core.record.schema import EndReason, ModelInfo, Stats
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import Progress
+from specdec_lessons.distilled import Report
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.run import SweepProgress
 
 if TYPE_CHECKING:
-    from specdec_core.analysis.memory import Line
-    from specdec_core.analysis.surprise import Surprise
     from specdec_core.runtime.width_curve import WidthCurve
+    from specdec_measure.analysis.memory import MemoryLine
+    from specdec_measure.analysis.surprise import Surprise
 
     from .models import Choice
 
@@ -59,7 +59,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class LaneDone:
     """A lane is done. `packed` is its record; see `pack`."""
 
     lane: int
@@ -68,8 +68,8 @@ class Recorded:
     packed: bytes
 
 
-Event = Started | Step | Ended | Recorded
-Cancelled = Callable[[], bool]
+Event = Started | Step | Ended | LaneDone
+IsCancelled = Callable[[], bool]
 Ask = Callable[[str], str]
 OnPlace = Callable[[int], None]
 
@@ -93,7 +93,7 @@ class Family(Protocol):
         prompt: Prompt,
         lanes: Sequence[Settings],
         *,
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         ask: Ask,
         on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
@@ -108,11 +108,11 @@ class Family(Protocol):
         *,
         repeats: int,
         labels: Sequence[str],
-        known: Sequence[Measured],
-        cancelled: Cancelled,
-        on_progress: Callable[[Progress], None],
-    ) -> Iterator[Measured]:
-        """As `specdec_core.sweep`; computes only while a row is waited for."""
+        known: Sequence[MeasuredCase],
+        cancelled: IsCancelled,
+        on_progress: Callable[[SweepProgress], None],
+    ) -> Iterator[MeasuredCase]:
+        """As `specdec_measure.sweep`; computes only while a row is waited for."""
         ...
 
     def about(self, lanes: Sequence[Settings], labels: Sequence[str]) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Family(Protocol):
         """What the model reads of a message: the text in its chat template, and how many tokens that is."""
         ...
 
-    def ledger(self, trace: Trace) -> list[Line]:
+    def ledger(self, trace: Trace) -> list[MemoryLine]:
         """What the lane that wrote this record holds in memory."""
         ...
 
@@ -135,7 +135,7 @@ class Family(Protocol):
         """How long a pass takes, by its width."""
         ...
 
-    def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
+    def distil(self, kind: str, budget_s: float, *, cancelled: IsCancelled) -> Generator[Report, None, None]:
         """Train a draft on what the target writes of this kind; computes only while a report is waited for."""
         ...
 
@@ -157,7 +157,7 @@ class Decoders(Protocol):
         ...
 
     def fetch(
-        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Cancelled
+        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: IsCancelled
     ) -> None:
         """Download what a name needs, of at most so many bytes, reporting the bytes so far and in all."""
         ...
@@ -171,7 +171,7 @@ class Decoders(Protocol):
         ...
 
     def inspect(self, name: str) -> dict[str, Any]:
-        """What is in the files of a model or a head, as `specdec_core.models.inspect.Report` has it."""
+        """What is in the files of a model or a head, as `specdec_measure.inspect.Report` has it."""
         ...
 
     def lost(self) -> int:

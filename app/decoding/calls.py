@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 from . import preparing
-from .line import Left, Line, Ticket
+from .device_queue import Cancelled, DeviceQueue, QueueEntry
 from .loaded import Loaded
 from .models import Choice
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 COMPUTING = ("race", "sweep", "surprises", "width_curve", "distil")  # of a family, with passes of its models
 OPERATIONS = (*COMPUTING, "about", "chat", "ledger")
-LAST = ("end", "refused", "failed")  # kinds after which no answer follows
+ENDING_KINDS = ("end", "refused", "failed")  # kinds after which no answer follows
 STOPPED = "Stopped before a decoder was free."
 
 
@@ -34,11 +34,11 @@ class Call:
     """One call. `send` sends an answer; where several calls compute in turn, `line` is where they wait."""
 
     send: Callable[[str, Any], None]
-    line: Line | None = None
+    line: DeviceQueue | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
     _permits: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _words: SimpleQueue[str] = field(default_factory=SimpleQueue)
-    _ticket: Ticket | None = None
+    _ticket: QueueEntry | None = None
 
     def receive(self, kind: str, *rest: Any) -> None:
         """A message from the caller."""
@@ -64,7 +64,7 @@ class Call:
                         self.send("item", item)
                     found = None
             self.send("end", found)
-        except Left:
+        except Cancelled:
             self.send("refused", (SpecdecError.__name__, STOPPED))
         except SpecdecError as error:
             self.send("refused", (type(error).__name__, str(error)))

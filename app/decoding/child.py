@@ -27,7 +27,7 @@ def main(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C ends the web server, which closes the pipe
     server_log.start()
     try:
-        Served(pipe).serve()
+        ServedFamilies(pipe).serve()
     except (EOFError, OSError):
         pass
     finally:
@@ -35,7 +35,7 @@ def main(pipe: Connection) -> None:
         os._exit(0)  # at once, whatever is being computed
 
 
-class Served:
+class ServedFamilies:
     """The families of this process, and the calls being answered."""
 
     def __init__(self, pipe: Connection) -> None:

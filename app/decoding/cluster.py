@@ -155,16 +155,6 @@ def _number(
     return float(text)
 
 
-def decoder(_args: dict[str, str] | None = None) -> Any:
-    """For a RayService: the application that races."""
-    return applications(read())["decoder"]
-
-
-def patient(_args: dict[str, str] | None = None) -> Any:
-    """For a RayService: the application that waits for visitors and callers."""
-    return applications(read())["patient"]
-
-
 def applications(cluster: Cluster) -> dict[str, Any]:
     """What runs in a cluster, by name."""
     least, most = cluster.least, cluster.most

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar
 
 from app.monitoring import figures
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
-from .line import Left, Line, Ticket
+from .device_queue import Cancelled, DeviceQueue, QueueEntry
 
 log = logging.getLogger(__name__)
 
@@ -100,12 +100,12 @@ class Job:
         threading.Thread(target=both, name=f"{self.name or 'job'}-{self.id}", daemon=True).start()
 
     def perform(self, work: Callable[[], None]) -> None:
-        """Do the work on this thread and record how it ends: done, stopped (also by `Left`) or failed."""
+        """Do the work on this thread and record how it ends: done, stopped (also by `Cancelled`) or failed."""
         end: State = "failed"
         try:
             work()
             end = "done"
-        except Left:
+        except Cancelled:
             end = "stopped"
         except SpecdecError as error:
             if self.stopped:  # a stopped job has no errors that concern its visitor
@@ -129,14 +129,14 @@ class Job:
         self.place = place
 
     @contextmanager
-    def turn(self, line: Line) -> Iterator[Ticket]:
+    def turn(self, line: DeviceQueue) -> Iterator[QueueEntry]:
         """Hold the device; the value is the queue's ticket.
 
         Raises:
-            Left: if it is to end before its turn.
+            Cancelled: if it is to end before its turn.
         """
         if self.stopped:
-            raise Left
+            raise Cancelled
         self.state = "queued"
         with line.turn(lambda: self.stopped, self.queued, self.owner) as ticket:
             self.state, self.place = "running", 0

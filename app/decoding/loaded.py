@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.chat import Prompt
 from specdec_core.engine.events import Finished
-from specdec_core.errors import OtherTokenizer, SpecdecError
-from specdec_core.lessons.distilled import Report
+from specdec_core.foundations.errors import OtherTokenizer, SpecdecError
+from specdec_core.models.chat import Prompt
 from specdec_core.proposers import PROPOSERS, available
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.lanes import about
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import Progress, sweep
+from specdec_lessons.distilled import Report
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.lanes import about
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.run import SweepProgress, sweep
 
-from .api import Ask, Cancelled, Card, Event, OnPlace, Recorded, pack, unplaced
+from .api import Ask, Card, Event, IsCancelled, LaneDone, OnPlace, pack, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
-    from specdec_core.analysis.memory import Line
-    from specdec_core.analysis.surprise import Surprise
     from specdec_core.models.bundle import Models
     from specdec_core.runtime.width_curve import WidthCurve
+    from specdec_measure.analysis.memory import MemoryLine
+    from specdec_measure.analysis.surprise import Surprise
 
 # proposer → tokens and options of its first decode, so that there are passes over one token and over five
 WARM_UP: dict[str, tuple[int, dict[str, Any]]] = {
@@ -67,7 +67,7 @@ class Loaded:
         prompt: Prompt,
         lanes: Sequence[Settings],
         *,
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         ask: Ask,
         on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
@@ -75,7 +75,7 @@ class Loaded:
 
         for event in race(self.models, prompt, lanes, cancelled=cancelled, ask=ask):
             if isinstance(event, Finished):
-                yield Recorded(event.lane, event.end, event.stats, pack(event.trace.to_json().encode()))
+                yield LaneDone(event.lane, event.end, event.stats, pack(event.trace.to_json().encode()))
             else:
                 yield event
 
@@ -86,10 +86,10 @@ class Loaded:
         *,
         repeats: int,
         labels: Sequence[str],
-        known: Sequence[Measured],
-        cancelled: Cancelled,
-        on_progress: Callable[[Progress], None],
-    ) -> Iterator[Measured]:
+        known: Sequence[MeasuredCase],
+        cancelled: IsCancelled,
+        on_progress: Callable[[SweepProgress], None],
+    ) -> Iterator[MeasuredCase]:
         return sweep(
             self.models, cases, lanes, repeats=repeats, labels=labels, known=known,
             cancelled=cancelled, on_progress=on_progress,
@@ -101,13 +101,13 @@ class Loaded:
     def chat(self, message: str, system: str) -> tuple[str, int]:
         return self.models.chat_text(message, system), len(self.models.chat(message, system))
 
-    def ledger(self, trace: Trace) -> list[Line]:
-        from specdec_core.analysis.memory import ledger
+    def ledger(self, trace: Trace) -> list[MemoryLine]:
+        from specdec_measure.analysis.memory import ledger
 
         return ledger(trace, self.models)
 
     def surprises(self, text: str) -> list[Surprise]:
-        from specdec_core.analysis.surprise import surprises
+        from specdec_measure.analysis.surprise import surprises
 
         return surprises(self.models, text)
 
@@ -116,10 +116,10 @@ class Loaded:
 
         return width_curve(self.models, repeats=repeats, budget_s=budget_s)
 
-    def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
-        from specdec_core.lessons.distilling import Training
+    def distil(self, kind: str, budget_s: float, *, cancelled: IsCancelled) -> Generator[Report, None, None]:
+        from specdec_lessons.distilling import LiveTraining
 
-        return Training(self.models, kind, budget_s, cancelled).run()
+        return LiveTraining(self.models, kind, budget_s, cancelled).run()
 
 
 def load(choice: Choice) -> Loaded:
@@ -139,8 +139,8 @@ def load(choice: Choice) -> Loaded:
     except OtherTokenizer:
         models = load_models(foreign_draft=choice.draft)
     # The first pass of a process is slow and imports the rest, and what a pass of some width takes undisturbed must be
-    # known before a browser disturbs it (see `crew`); better here than in a visitor's first run. The bundled family is
-    # quick and tries every proposer, others those that the lab begins with.
+    # known before a browser disturbs it (`thread_tuner`); better here than in a visitor's first run. The bundled family
+    # is quick and tries every proposer, others those that the lab begins with.
     for name, why in available(models).items():
         if (
             why is None

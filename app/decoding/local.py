@@ -25,12 +25,12 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
 
-from specdec_core import errors
+from specdec_core.foundations import errors
 
 from . import child
-from .api import Cancelled, DecoderLost
+from .api import DecoderLost, IsCancelled
 from .models import Choice
-from .remote import LOST, Answers, Caller, Remote
+from .remote import DECODER_DIED, Answers, Caller, Remote
 
 log = logging.getLogger(__name__)
 
@@ -211,7 +211,7 @@ class Decoder(Caller):
                     if self._closed:
                         raise DecoderLost(CLOSING) from None
                     log.error("no decoder could be started: %s", str(error) or type(error).__name__)
-                    raise DecoderLost(LOST) from None
+                    raise DecoderLost(DECODER_DIED) from None
             return self._child
 
     def _replace(self, dead: Child) -> None:
@@ -257,7 +257,7 @@ class Local:
         self.decoder(choice.device).drop(choice)
 
     def fetch(
-        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Cancelled
+        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: IsCancelled
     ) -> None:
         """Download what a name needs, reporting the bytes so far and in all."""
         self.decoder().call("fetch", Choice(), name, most, on_progress=on_progress, cancelled=cancelled)

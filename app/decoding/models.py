@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from app.config import MOST_DOWNLOAD, Policy
-from specdec_core.errors import DownloadRefused, ModelError, SpecdecError
+from specdec_core.foundations.errors import DownloadRefused, ModelError, SpecdecError
 from specdec_core.models import catalogue as core_catalogue
 
 from .api import Family
@@ -93,7 +93,7 @@ def _resolved(name: str, policy: Policy) -> str:
     )
 
 
-class Shelf:
+class ModelCache:
     """Loads models one at a time and keeps the most recently used families.
 
     Args:

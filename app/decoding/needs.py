@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 from .models import Choice
 
@@ -21,7 +21,7 @@ MOST_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class MemoryAnswer:
     """A sentence for the page; `fits` is whether there is room, None where it is not known."""
 
     words: str
@@ -34,11 +34,11 @@ class Needs:
 
     def __init__(self, look: Callable[[Choice], tuple[str, bool]]) -> None:
         self._look = look
-        self._found: OrderedDict[Choice, Need] = OrderedDict()
+        self._found: OrderedDict[Choice, MemoryAnswer] = OrderedDict()
         self._looking: set[Choice] = set()
         self._guard = threading.Lock()
 
-    def of(self, choice: Choice) -> Need | None:
+    def of(self, choice: Choice) -> MemoryAnswer | None:
         """What the choice needs; None while that is being looked up, which this starts if necessary."""
         with self._guard:
             found = self._found.get(choice)
@@ -60,6 +60,6 @@ class Needs:
             words = "What these models need of the memory could not be looked up; loading will check it."
         with self._guard:
             self._looking.discard(choice)
-            self._found[choice] = Need(words, fits, time.monotonic())
+            self._found[choice] = MemoryAnswer(words, fits, time.monotonic())
             while len(self._found) > MOST_KEPT:
                 self._found.popitem(last=False)

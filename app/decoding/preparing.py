@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from specdec_core import errors
-from specdec_core.errors import DownloadRefused, ModelError
+from specdec_core.foundations import errors
+from specdec_core.foundations.errors import DownloadRefused, ModelError
 
 from .models import Choice
 
@@ -61,7 +61,7 @@ def needs(choice: Choice) -> tuple[str, bool]:
 
 
 def inspect(name: str) -> dict[str, Any]:
-    """What is in the files of a model or a head, as `specdec_core.models.inspect.Report` has it.
+    """What is in the files of a model or a head, as `specdec_measure.inspect.Report` has it.
 
     Raises:
         ModelError: one sentence, if there is nothing that could be looked into.

@@ -10,25 +10,28 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from specdec_core import errors
-from specdec_core.chat import Prompt
-from specdec_core.lessons.distilled import Report
+from specdec_core.foundations import errors
+from specdec_core.models.chat import Prompt
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import Progress
+from specdec_lessons.distilled import Report
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.run import SweepProgress
 
-from .api import Ask, Cancelled, Card, DecoderLost, Event, OnPlace, unplaced
+from .api import Ask, Card, DecoderLost, Event, IsCancelled, OnPlace, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
-    from specdec_core.analysis.memory import Line
-    from specdec_core.analysis.surprise import Surprise
     from specdec_core.runtime.width_curve import WidthCurve
+    from specdec_measure.analysis.memory import MemoryLine
+    from specdec_measure.analysis.surprise import Surprise
 
 POLL_S = 0.02  # how often a waiting caller looks whether it was cancelled
-LOST = "The decoder stopped unexpectedly and is starting again. What is stored is safe; press Run again in a moment."
+DECODER_DIED = (
+    "The decoder stopped unexpectedly and is starting again. "
+    "What is stored is safe; press Run again in a moment."
+)
 KNOWN = 100  # answers that a family remembers
 FAILED = "the decoder failed; its log has the details"
 
@@ -135,7 +138,7 @@ class Remote:
         prompt: Prompt,
         lanes: Sequence[Settings],
         *,
-        cancelled: Cancelled,
+        cancelled: IsCancelled,
         ask: Ask,
         on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
@@ -149,10 +152,10 @@ class Remote:
         *,
         repeats: int,
         labels: Sequence[str],
-        known: Sequence[Measured],
-        cancelled: Cancelled,
-        on_progress: Callable[[Progress], None],
-    ) -> Iterator[Measured]:
+        known: Sequence[MeasuredCase],
+        cancelled: IsCancelled,
+        on_progress: Callable[[SweepProgress], None],
+    ) -> Iterator[MeasuredCase]:
         given = (cases, lanes), {"repeats": repeats, "labels": labels, "known": known}
         hooks: dict[str, Callable[..., Any]] = {"cancelled": cancelled, "on_progress": on_progress}
         return self.decoder.stream("sweep", self.choice, given, hooks, paced=True)
@@ -163,10 +166,10 @@ class Remote:
     def chat(self, message: str, system: str) -> tuple[str, int]:
         return cast("tuple[str, int]", self._once((message, system), "chat", message, system))
 
-    def ledger(self, trace: Trace) -> list[Line]:
+    def ledger(self, trace: Trace) -> list[MemoryLine]:
         header = trace.header
         key = (header.created, str(header.settings), *header.prompt_ids, *trace.token_ids)
-        return cast("list[Line]", self._once(key, "ledger", trace))
+        return cast("list[MemoryLine]", self._once(key, "ledger", trace))
 
     def surprises(self, text: str) -> list[Surprise]:
         return cast("list[Surprise]", self.decoder.call("surprises", self.choice, text))
@@ -174,7 +177,7 @@ class Remote:
     def width_curve(self, repeats: int, budget_s: float) -> WidthCurve:
         return cast("WidthCurve", self.decoder.call("width_curve", self.choice, repeats, budget_s))
 
-    def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
+    def distil(self, kind: str, budget_s: float, *, cancelled: IsCancelled) -> Generator[Report, None, None]:
         hooks = {"cancelled": cancelled}
         return self.decoder.stream("distil", self.choice, ((kind, budget_s), {}), hooks, paced=True)
 
@@ -202,5 +205,5 @@ def _result(kind: str, value: Any) -> Any:
         name, text = value
         raise getattr(errors, name, errors.SpecdecError)(text)
     if kind == "lost":
-        raise DecoderLost(value or LOST)
+        raise DecoderLost(value or DECODER_DIED)
     raise MemoryError(FAILED) if value else RuntimeError(FAILED)

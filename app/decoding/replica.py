@@ -15,10 +15,10 @@ from typing import Any
 
 from ray import serve
 
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
-from .calls import COMPUTING, LAST, Call, operation
-from .line import Line
+from .calls import COMPUTING, ENDING_KINDS, Call, operation
+from .device_queue import DeviceQueue
 from .loaded import Loaded, load
 from .local import SPIN
 from .models import Choice
@@ -69,7 +69,7 @@ class Replica:
 
         for name, value in SPIN.items():
             os.environ.setdefault(name, value)
-        self._line = Line()
+        self._line = DeviceQueue()
         self._family = serve.multiplexed(max_num_models_per_replica=keep)(bring)
         for choice in warm:
             try:
@@ -106,7 +106,7 @@ class Replica:
             work = (lambda: operation(name, choice, family), given, hooks, paced)
             threading.Thread(target=call.answer, args=work, name=f"call-{number}", daemon=True).start()
             kind = ""
-            while kind not in LAST:
+            while kind not in ENDING_KINDS:
                 kind, value = await answers.get()
                 yield kind, value
         finally:

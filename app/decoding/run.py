@@ -13,20 +13,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from specdec_core.chat import Chat
 from specdec_core.engine.events import Ended, Started, Step
+from specdec_core.models.chat import Chat
 from specdec_core.record.schema import EndReason
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
 from .api import Event, Family
 from .archive import Archive
+from .device_queue import DeviceQueue
 from .jobs import Job, State
-from .line import Line
 
 log = logging.getLogger(__name__)
 
-LOST = 100_000_000  # the number of the first message after a run's process died: more than it can have said
+AFTER_DEATH = (
+    100_000_000  # the number of the first message after a run's process died: more than it can have said
+)
 STOPPED = "Stopped before it started."
 ANSWER_S = 300.0  # a run whose visitor does not answer for this long ends
 MAX_ANSWER = 500  # characters
@@ -64,7 +66,7 @@ class Run(Job):
         guest: whether it belongs to no visitor; no library keeps it.
         device: where it ran.
         templated: whether the prompt went through the chat template.
-        unkept: whether the library should keep it but could not.
+        unsaved: whether the library should keep it but could not.
         deleted: whether its owner deleted it.
         restored: whether it comes from the library, which does not keep messages.
         lost: which message is the first after its process died; None of a run whose process lives.
@@ -80,12 +82,12 @@ class Run(Job):
     guest: bool = False
     device: str = ""
     templated: bool = False
-    unkept: bool = False
+    unsaved: bool = False
     deleted: bool = False
     restored: bool = False
     lost: int | None = None
     archive: Archive = field(default_factory=Archive)
-    _line: Line | None = None  # where it waits
+    _line: DeviceQueue | None = None  # where it waits
     _timed: bool = False  # whether its place is in that line
     _asked: float = 0.0  # when it was asked to stop
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -104,7 +106,7 @@ class Run(Job):
         return not self.active
 
     @property
-    def cut_off(self) -> bool:
+    def failed_midway(self) -> bool:
         """Whether it failed while it wrote: what it wrote is in its messages, and not every lane has a record."""
         return (
             self.error is not None
@@ -142,11 +144,11 @@ class Run(Job):
         seen.key, seen.ticket = link, ""
         return seen
 
-    def compute(self, family: Family, line: Line) -> None:
+    def compute(self, family: Family, line: DeviceQueue) -> None:
         """Race the lanes when it is this run's turn, then save the records.
 
         Raises:
-            Left: if it is to end before its turn.
+            Cancelled: if it is to end before its turn.
         """
         request, self._line = self.request, line
         with self.turn(line) as ticket:
@@ -246,20 +248,19 @@ class Run(Job):
         """The name of a lane's trace."""
         return f"{self.id}-{lane}"
 
-    def trace_path(self, lane: int, *, download: bool = False) -> str:
+    def trace_path(self, lane: int) -> str:
         """Where the lane's trace is served once it is finished."""
         # Shared links are served by the library, which numbers only the lanes that finished.
         name = f"{self.key}-{sorted(self.ends).index(lane)}" if self.key else self.trace_name(lane)
-        return self._path(f"/traces/{name}.json", *(["download=1"] if download else []))
+        return self._path(f"/traces/{name}.json")
 
     @property
     def events_path(self) -> str:
         """Where its messages are served."""
         return self._path(f"/runs/{self.id}/events")
 
-    def _path(self, path: str, *query: str) -> str:
-        query = (*query, *([f"ticket={self.ticket}"] if self.ticket else []))
-        return path + ("?" + "&".join(query) if query else "")
+    def _path(self, path: str) -> str:
+        return f"{path}?ticket={self.ticket}" if self.ticket else path
 
     def publish(self, message: dict[str, Any]) -> None:
         """Append a message for the event stream."""
@@ -302,13 +303,13 @@ class Run(Job):
 
         A run whose process died had perhaps said more than others know: its last words have higher numbers.
         """
-        return at if self.lost is None or at < self.lost else LOST + at - self.lost
+        return at if self.lost is None or at < self.lost else AFTER_DEATH + at - self.lost
 
     def after(self, number: int) -> int:
         """The place of the first message after that number."""
         if self.lost is None:
             return number + 1
-        return min(number + 1, self.lost) if number < LOST else self.lost + number - LOST + 1
+        return min(number + 1, self.lost) if number < AFTER_DEATH else self.lost + number - AFTER_DEATH + 1
 
     def process(self, event: Event) -> None:
         """Process one event of the race."""

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from .api import Family, pack
 from .archive import Archive
+from .device_queue import DeviceQueue
 from .jobs import Busy, Jobs, State
-from .line import Line
 from .run import Request, Run
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ MOST_BYTES = 500_000_000  # of packed traces in memory; one of 1,000 tokens take
 ASKING = 200  # runs that may wait for their visitors' words: each holds a thread and a KV cache
 
 
-class Journal(Protocol):
+class RunJournal(Protocol):
     """Where other processes read about the runs of this one."""
 
     def begin(self, run: Run) -> None:
@@ -59,7 +59,7 @@ class Runs:
         owner: Callable[[], str | None] = lambda: None,
         remembered: Callable[[], bool] = lambda: True,
         save: Callable[[Run], None] = lambda run: None,
-        journal: Journal | None = None,
+        journal: RunJournal | None = None,
     ) -> None:
         """`load` loads a family; `places` runs compute at once on a device, up to `waiting` may queue, and `keep`
         finished ones are kept, fewer if their traces take more than `MOST_BYTES`.
@@ -71,7 +71,7 @@ class Runs:
         self._owner, self._remembered, self._save = owner, remembered, save
         self._journal = journal
         self._places, self._waiting = places, waiting
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, DeviceQueue] = {}
         # Runs without a trace are counted separately, so that a burst of failures drops nobody's result; guests' too.
         self._jobs: Jobs[Run] = Jobs(keep, group=lambda run: (bool(run.ends), run.guest), dropped=self._drop)
         self._archive = Archive()
@@ -168,10 +168,10 @@ class Runs:
         """Whether a run is computing or about to."""
         return any(run.active and run.state != "asking" for run in self._jobs.all())
 
-    def line(self, device: str) -> Line:
+    def line(self, device: str) -> DeviceQueue:
         """The queue for a device, for everything that computes on it."""
         with self._lock:
-            return self._lines.setdefault(device, Line(self._places))
+            return self._lines.setdefault(device, DeviceQueue(self._places))
 
     def close(self) -> None:
         """End everything, at shutdown."""
@@ -211,11 +211,11 @@ class Runs:
             try:
                 self._save(run)
             except Exception:
-                run.unkept = True
+                run.unsaved = True
                 log.exception("run %s could not be saved", run.id)
 
 
-class Desk:
+class CurrentRun:
     """The current run of one browser session: at most one. Closing the desk ends it."""
 
     def __init__(self, runs: Runs) -> None:

@@ -16,12 +16,12 @@ from importlib.util import find_spec
 from itertools import count
 from typing import Any
 
-from specdec_core.chat import MAX_PROMPT_CHARACTERS, Chat
-from specdec_core.errors import PromptError, SpecdecError
+from specdec_core.foundations.errors import PromptError, SpecdecError
+from specdec_core.models.chat import MAX_PROMPT_CHARACTERS, Chat
 from specdec_core.proposers import PROPOSERS
 
-from .api import Cancelled, DecoderLost
-from .calls import LAST, STOPPED
+from .api import DecoderLost, IsCancelled
+from .calls import ENDING_KINDS, STOPPED
 from .cluster import Cluster, deploy, join, machines, shortage
 from .models import Choice
 from .remote import Answers, Caller, Remote
@@ -206,9 +206,9 @@ class Connection:
             for kind, value in call.response:
                 if kind == "begun":
                     call.begun = True
-                elif kind not in LAST:
+                elif kind not in ENDING_KINDS:
                     call.answers.put((kind, value))
-            if kind not in LAST:
+            if kind not in ENDING_KINDS:
                 kind, value = "lost", None
         except BackPressureError:
             kind, value = "refused", (SpecdecError.__name__, FULL)
@@ -260,7 +260,7 @@ class Serve(Caller):
         """Replicas unload what they use least when they need the place."""
 
     def fetch(
-        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Cancelled
+        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: IsCancelled
     ) -> None:
         """Download what a name needs, of at most so many bytes, reporting the bytes so far and in all."""
         self.call("fetch", Choice(), name, most, on_progress=on_progress, cancelled=cancelled)

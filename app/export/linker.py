@@ -40,7 +40,7 @@ class LinkError(ValueError):
 
 
 @dataclass(slots=True)
-class Module:
+class LinkedModule:
     """One rewritten module: its `body`, the modules it `needs` in order, and its exports (outer name → inner)."""
 
     name: str
@@ -93,7 +93,7 @@ def _joined(folder: Path, entry: str, name: str, instead: Mapping[str, Path]) ->
     return f'(() => {{\n"use strict";\nconst $modules = {{}};\n{parts}\nreturn $modules["{entry}"];\n}})()'
 
 
-def ordered(folder: Path, entry: str, instead: Mapping[str, Path] = {}) -> Iterator[Module]:
+def ordered(folder: Path, entry: str, instead: Mapping[str, Path] = {}) -> Iterator[LinkedModule]:
     """The modules that `entry` needs, in dependency order, `entry` last; `instead`: see `bundle`.
 
     Raises:
@@ -102,7 +102,7 @@ def ordered(folder: Path, entry: str, instead: Mapping[str, Path] = {}) -> Itera
     done: set[str] = set()
     path: list[str] = []
 
-    def visit(name: str, asker: str) -> Iterator[Module]:
+    def visit(name: str, asker: str) -> Iterator[LinkedModule]:
         if name in done:
             return
         if name in path:
@@ -122,13 +122,13 @@ def ordered(folder: Path, entry: str, instead: Mapping[str, Path] = {}) -> Itera
     yield from visit(entry, "The page")
 
 
-def read(name: str, text: str) -> Module:
+def read(name: str, text: str) -> LinkedModule:
     """One module's text without its imports and exports.
 
     Raises:
         LinkError: it uses an unknown form.
     """
-    module = Module(name, "")
+    module = LinkedModule(name, "")
 
     def imported(found: re.Match[str]) -> str:
         source = _resolved(name, found["source"])
@@ -184,7 +184,7 @@ def _pairs(module: str, names: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _wrapped(module: Module) -> str:
+def _wrapped(module: LinkedModule) -> str:
     exports = ", ".join(
         outer if outer == inner else f"{outer}: {inner}" for outer, inner in module.exports.items()
     )

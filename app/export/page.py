@@ -19,7 +19,7 @@ from typing import Any
 
 from app.lanes import of_trace as lane
 from app.theme import CSS
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.models.generation import OFF
 from specdec_core.record.schema import Header, ModelInfo
 from specdec_core.record.trace import Trace, as_trace
@@ -174,7 +174,7 @@ def _settings(
     """The player's input besides the traces; the keys are those of its `Data`."""
     from specdec_core.proposers import PROPOSERS
     from specdec_core.rules import RULES
-    from specdec_core.sweep.totals import LEAST_TOKENS
+    from specdec_measure.sweep.totals import MIN_TOKENS
 
     compared = not differing(traces)
     caveat = _caveat(raced, len(traces)) if compared else ""
@@ -191,7 +191,7 @@ def _settings(
         "compared": compared,
         "rules": {name: {"title": RULES[name].title, "lossless": RULES[name].lossless} for name in rules},
         "proposers": {name: PROPOSERS[name].summary for name in used},
-        "least": LEAST_TOKENS,
+        "least": MIN_TOKENS,
     }
 
 

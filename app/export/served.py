@@ -9,7 +9,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from specdec_core import assets
+from specdec_core.foundations.paths import assets
 
 from .linker import bundle
 

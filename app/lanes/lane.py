@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from specdec_core.engine.check import check
-from specdec_core.errors import SettingsError, SpecdecError
+from specdec_core.foundations.errors import SettingsError, SpecdecError
+from specdec_core.foundations.options import fields
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.options import fields
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from specdec_core.errors import nearest
-from specdec_core.options import OptionField
+from specdec_core.foundations.errors import nearest
+from specdec_core.foundations.options import OptionField
 from specdec_core.settings import MAX_STOP_STRINGS
 
 MAX_PROMPT = 20_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from specdec_core.foundations.options import OptionField, fields
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.options import OptionField, fields
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 

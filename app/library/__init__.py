@@ -1,1 +1,1 @@
-"""What only the library page shows: runs in a list, and what tells one from the others. `records` keeps them."""
+"""What only the library page shows: runs in lists, chosen, opened, named, shared and imported. `records` keeps them."""

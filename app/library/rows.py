@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -11,14 +11,14 @@ import streamlit as st
 from app.lanes.lane import LETTERS
 from app.records import access as entries
 from app.records.examples import Example
-from app.records.listing import Entry, side_by_side
+from app.records.listing import LibraryEntry, side_by_side
 from app.records.store import Saved
 from app.records.summary import Summary
 from app.text import plain
 from app.ui import tables
 from specdec_core.proposers import PROPOSERS
 from specdec_core.settings import Settings
-from specdec_core.sweep.totals import beyond
+from specdec_measure.sweep.totals import beyond
 
 from . import unusual
 
@@ -31,7 +31,7 @@ Open = Callable[[str], None]  # of a run, by its key
 Pick = Callable[[str, str], None]  # of a run, by its key and that of its box
 
 
-def row(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> None:
+def row(entry: LibraryEntry, picked: Collection[str], on_open: Open, on_pick: Pick) -> None:
     """A kept run: its name opens it; proposer, date and figures."""
     saved = entry.source
     assert isinstance(saved, Saved)
@@ -54,7 +54,7 @@ def row(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> No
             _pick(entry, picked, on_pick)
 
 
-def card(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> None:
+def card(entry: LibraryEntry, picked: Collection[str], on_open: Open, on_pick: Pick) -> None:
     """A recorded example: its title opens it; what to look for, and its figures."""
     example = entry.source
     assert isinstance(example, Example)
@@ -66,7 +66,7 @@ def card(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> N
         _pick(entry, picked, on_pick)
 
 
-def _title(entry: Entry, on_open: Open) -> None:
+def _title(entry: LibraryEntry, on_open: Open) -> None:
     st.button(
         f"**{plain(entry.title)}**",
         key=f"open-{entry.key}",
@@ -78,19 +78,19 @@ def _title(entry: Entry, on_open: Open) -> None:
     )
 
 
-def _pick(entry: Entry, picked: Sequence[str], on_pick: Pick) -> None:
+def _pick(entry: LibraryEntry, picked: Collection[str], on_pick: Pick) -> None:
     box = f"pick-{entry.key}-{entry.key in picked}"
     st.checkbox("Compare", value=entry.key in picked, key=box, on_change=on_pick, args=(entry.key, box))
 
 
-def _named(entry: Entry, number: int, further: Sequence[str]) -> str:
+def _named(entry: LibraryEntry, number: int, further: Sequence[str]) -> str:
     """A lane's name after its letter, and `further` settings; an imported lane's name has no letter."""
     label, letter = entry.lanes[number].label, f"{LETTERS[number]} · "
     name = label if len(entry.lanes) == 1 or label.startswith(letter) else letter + label
     return ", ".join([name, *(words for words in further if words not in label)])
 
 
-def lines(entry: Entry) -> list[str]:
+def lines(entry: LibraryEntry) -> list[str]:
     """The figures of a card, a line for each lane."""
     elsewhere = not _measured_here(entry)
     letters = [f"**{letter}** · " if len(entry.lanes) > 1 else "" for letter in LETTERS]
@@ -100,7 +100,7 @@ def lines(entry: Entry) -> list[str]:
     ]
 
 
-def _measured_here(entry: Entry) -> bool:
+def _measured_here(entry: LibraryEntry) -> bool:
     return isinstance(entry.source, Saved) and not entries.imported(entry)
 
 
@@ -137,7 +137,7 @@ def direction(speedup: float) -> str:
     return "faster or slower" if f"{speedup:.2f}" == "1.00" else "faster" if speedup > 1 else "slower"
 
 
-def table(shown: Sequence[Entry]) -> None:
+def table(shown: Sequence[LibraryEntry]) -> None:
     """Every figure of the open lanes, one row each."""
     found = []
     for entry, number in side_by_side(shown):

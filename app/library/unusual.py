@@ -12,9 +12,9 @@ from app.lanes import naming
 from app.lanes.lane import Lane
 from app.records import requests
 from app.records.store import Saved
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
+from specdec_core.foundations.options import fields
 from specdec_core.models.generation import OFF
-from specdec_core.options import fields
 from specdec_core.proposers import PROPOSERS
 from specdec_core.settings import Settings
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.text import count
-from specdec_core.analysis import counterfactual
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy
+from specdec_measure.analysis import counterfactual
 
 from .numbers import parting
 

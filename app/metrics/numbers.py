@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.text import count
-from specdec_core import theory
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.schema import Stats
-from specdec_core.record.stats import Tally
+from specdec_core.record.stats import RoundTally
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES, lossy
 from specdec_core.settings import Settings
-from specdec_core.sweep.totals import LEAST_TOKENS
 from specdec_core.tree import TokenTree
+from specdec_measure import theory
+from specdec_measure.sweep.totals import MIN_TOKENS
 
 # a random number of its own for each token
 TOKEN_BY_TOKEN = ("speculative-sampling", "token-matching", "exact-match")
 
 
 @dataclass(frozen=True, slots=True)
-class Modelled:
+class ModelledSpeedup:
     """Leviathan's Theorem 3.8 with this run's α and c."""
 
     speedup: float
@@ -44,7 +44,7 @@ class Modelled:
 
 def measured_speedup(plain: Stats, other: Stats) -> float | None:
     """Time per token of the plain lane over that of the other lane; None unless both have decoded enough."""
-    if min(plain.tokens, other.tokens) < LEAST_TOKENS:
+    if min(plain.tokens, other.tokens) < MIN_TOKENS:
         return None
     if not plain.tokens_per_second or not other.tokens_per_second:
         return None
@@ -71,7 +71,7 @@ def unmodelled(lane: Settings) -> str | None:
     return "drafting overlaps the target pass" if lane.overlap else None
 
 
-def modelled_speedup(plain: Stats, other: Stats, gamma: int) -> Modelled | None:
+def modelled_speedup(plain: Stats, other: Stats, gamma: int) -> ModelledSpeedup | None:
     """The formula's prediction; None if α is undefined or nothing was timed.
 
     c is the time of one draft pass over that of one plain target pass. A proposer that runs no model, or guesses
@@ -83,7 +83,7 @@ def modelled_speedup(plain: Stats, other: Stats, gamma: int) -> Modelled | None:
     if other.acceptance_rate is None or not drafted or not plain.target_passes or plain.verify_s <= 0:
         return None
     cost = (other.draft_s / drafted) / (plain.verify_s / plain.target_passes)
-    return Modelled(
+    return ModelledSpeedup(
         speedup=theory.speedup(other.acceptance_rate, gamma, cost),
         alpha=other.acceptance_rate,
         gamma=gamma,
@@ -151,7 +151,7 @@ def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
 def by_level(trace: Trace, most: int = 3) -> str:
     """How often, of the rounds in which anything was judged on a level of the tree, a guess was accepted there; for the
     first `most` levels, as `Stats.acceptance_by_depth`."""
-    tally = Tally()
+    tally = RoundTally()
     for one in trace.rounds:
         tally.add(TokenTree(one.nodes.token, one.nodes.parent), one.nodes.verdict, 0, 0, (0.0, 0.0, 0.0, 0.0))
     levels = sorted(tally.judged)[:most]

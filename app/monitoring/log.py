@@ -13,7 +13,7 @@ from typing import TextIO
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 LEVEL = re.compile(r"\b(WARNING|ERROR|CRITICAL)\b")
 START = 100  # characters of a printed line in which its level is looked for
-LONGEST = 10_000  # characters without an end of line, after which one is assumed
+LONGEST_LINE = 10_000  # characters without an end of line, after which one is assumed
 
 
 def start() -> None:
@@ -51,10 +51,10 @@ class Printed(io.TextIOBase):
         if getattr(self._of, "logging", False):
             return self._stream.write(text)
         *lines, rest = re.split(r"[\r\n]", getattr(self._of, "rest", "") + text)
-        self._of.rest = "" if len(rest) > LONGEST else rest
+        self._of.rest = "" if len(rest) > LONGEST_LINE else rest
         self._of.logging = True
         try:
-            for line in [*lines, rest] if len(rest) > LONGEST else lines:
+            for line in [*lines, rest] if len(rest) > LONGEST_LINE else lines:
                 if bare := COLOUR.sub("", line).strip():
                     found = LEVEL.search(bare, 0, START)
                     self._log.log(getattr(logging, found[0]) if found else logging.INFO, "%s", bare)

@@ -133,7 +133,7 @@ def player(
     Returns:
         The component's reported state.
     """
-    from specdec_core.sweep.totals import LEAST_TOKENS
+    from specdec_measure.sweep.totals import MIN_TOKENS
 
     where = cursor or {}
     return _component(
@@ -156,7 +156,7 @@ def player(
             "view_first": view_first and present,
             "addressed": addressed,
             "code": served.address(language),
-            "least": LEAST_TOKENS,
+            "least": MIN_TOKENS,
         },
         on_cursor_change=lambda: None,
         on_done_change=lambda: None,

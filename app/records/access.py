@@ -8,7 +8,7 @@ from typing import Any
 
 from . import examples as recorded
 from .examples import Example
-from .listing import Entry, side_by_side
+from .listing import LibraryEntry, side_by_side
 from .store import Library, Saved
 
 EXAMPLE = "recorded."  # prefix of an example's name in the address; ids and links have no full stop
@@ -16,15 +16,15 @@ GONE = json.dumps({"error": "This run is no longer kept; it was deleted."}).enco
 TITLE = 60  # characters of a prompt that serve as a run's name
 
 
-def of_saved(saved: Saved, key: str | None = None) -> Entry:
+def of_saved(saved: Saved, key: str | None = None) -> LibraryEntry:
     """A kept run; `key` if it is not reached by its own id."""
     title = saved.name or f"“{start(saved.prompt)}”"
-    return Entry(key or saved.id, title, saved.prompt, saved.created, saved.lanes, saved)
+    return LibraryEntry(key or saved.id, title, saved.prompt, saved.created, saved.lanes, saved)
 
 
-def of_example(example: Example) -> Entry:
+def of_example(example: Example) -> LibraryEntry:
     """A bundled example."""
-    return Entry(EXAMPLE + example.id, example.title, example.prompt, 0.0, example.lanes, example)
+    return LibraryEntry(EXAMPLE + example.id, example.title, example.prompt, 0.0, example.lanes, example)
 
 
 def start(prompt: str) -> str:
@@ -33,7 +33,7 @@ def start(prompt: str) -> str:
     return words if len(words) <= TITLE and len(prompt) <= 4 * TITLE else words[:TITLE].rstrip() + "…"
 
 
-def open_one(key: str, owner: str, library: Library) -> Entry | None:
+def open_one(key: str, owner: str, library: Library) -> LibraryEntry | None:
     """What `key` names for this visitor: an example, a run of their own, or one that a link opens. None otherwise,
     whether it belongs to somebody else, was deleted, or never existed."""
     if key.startswith(EXAMPLE):
@@ -46,12 +46,14 @@ def open_one(key: str, owner: str, library: Library) -> Entry | None:
     return of_saved(shared, key) if shared else None
 
 
-def is_mine(entry: Entry) -> bool:
+def is_mine(entry: LibraryEntry) -> bool:
     """Whether the visitor may rename, share and delete it: only its owner reaches it by its id."""
     return isinstance(entry.source, Saved) and entry.key == entry.source.id
 
 
-def traces(entries: Sequence[Entry], owner: str, library: Library, *, inline: bool) -> list[dict[str, Any]]:
+def traces(
+    entries: Sequence[LibraryEntry], owner: str, library: Library, *, inline: bool
+) -> list[dict[str, Any]]:
     """The lanes for the player. `inline`: the browser cannot prove ownership, so the page includes the traces."""
     lanes = []
     labels = [entry.lanes[number].label for entry, number in side_by_side(entries)]
@@ -70,14 +72,14 @@ def traces(entries: Sequence[Entry], owner: str, library: Library, *, inline: bo
     return lanes
 
 
-def origin(entry: Entry) -> str:
+def origin(entry: LibraryEntry) -> str:
     """Where and when it was recorded, according to the record."""
     source = entry.source
     where = f"{source.machine}, {source.recorded[:10]}"
     return f"imported: {where}" if imported(entry) else where
 
 
-def origins(given: Iterable[Entry]) -> str:
+def origins(given: Iterable[LibraryEntry]) -> str:
     """Where and when several were recorded: each machine with its first and last day."""
     days: dict[str, set[str]] = {}
     for entry in given:
@@ -88,17 +90,17 @@ def origins(given: Iterable[Entry]) -> str:
     )
 
 
-def imported(entry: Entry) -> bool:
+def imported(entry: LibraryEntry) -> bool:
     """Whether it was imported from a file, so that nothing in it counts as measured here."""
     return isinstance(entry.source, Saved) and entry.source.origin == "imported"
 
 
-def measured_here(entry: Entry) -> bool:
+def measured_here(entry: LibraryEntry) -> bool:
     """Whether its figures count as measured, i.e. it is known to have run on this server."""
     return isinstance(entry.source, Saved) and not imported(entry)
 
 
-def remark(entry: Entry) -> str | None:
+def remark(entry: LibraryEntry) -> str | None:
     """The note above a run that is not simply the visitor's own."""
     if isinstance(entry.source, Example):
         return entry.source.look_for
@@ -112,7 +114,7 @@ def remark(entry: Entry) -> str | None:
     return " ".join(said) or None
 
 
-def data(entry: Entry, number: int, owner: str, library: Library) -> bytes:
+def data(entry: LibraryEntry, number: int, owner: str, library: Library) -> bytes:
     """The JSON of one of an entry's lanes; a sentence as JSON once it is deleted."""
     if isinstance(entry.source, Example):
         return (recorded.FOLDER / f"{entry.source.files[number]}.json").read_bytes()

@@ -19,8 +19,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.lanes.of_trace import label
-from specdec_core import assets
-from specdec_core.errors import SpecdecError, TraceError, sentence
+from specdec_core.foundations.errors import SpecdecError, TraceError, sentence
+from specdec_core.foundations.paths import assets
 from specdec_core.models import catalogue
 from specdec_core.models.catalogue import BUNDLED
 from specdec_core.record.schema import Stats

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 
 from app.lanes import of_trace as lane
-from specdec_core.adapters import forms
-from specdec_core.errors import TraceError
+from specdec_core.foundations.errors import TraceError
 from specdec_core.record.read import parse_traces
 from specdec_core.record.trace import Trace
+from specdec_measure.adapters import forms
+from specdec_measure.adapters.unwrapping import utf8
 
 from .listing import MOST_SHOWN
 from .store import Library
@@ -34,6 +35,7 @@ def take(owner: str, data: bytes, library: Library) -> tuple[str, tuple[Summary,
             f"The file has {len(data):,} bytes; a trace of up to {MAX_MB} MB is taken. Record fewer tokens."
         )
     with _one_at_a_time:  # one parse at a time limits the memory for any number of visitors
+        data = utf8(data)
         try:
             lanes = parse_traces(data)
         except TraceError as error:

@@ -23,13 +23,13 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, text, upda
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.decoding.run import DONE, Run, encoded
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 from . import requests
 from .database import Database, Unavailable
 from .keys import digest
 from .packing import pack, unpack
-from .processes import lives, own_name
+from .processes import is_dead, own_name
 from .schema import journal, messages, processes, runs
 
 log = logging.getLogger(__name__)
@@ -38,10 +38,10 @@ WRITE_S = 0.25  # between two transactions of the writer
 POLL_S = 0.2  # between two looks of the follower, where nothing notifies it
 ALIVE_S = 2.0  # how often a process with runs says that it is alive
 DEAD_S = 10.0  # one that has not for this long is dead; one of this machine is looked for at once
-SHOWN = 100  # finished runs of other processes that are kept in memory
+FINISHED_RUNS_KEPT = 100  # finished runs of other processes that are kept in memory
 RECENT_S = 600.0  # finished runs are not evicted before: pages may be catching up
 CHANNEL = "specdec_runs"
-LOST = (
+PROCESS_DIED = (
     "The server process that computed this run ended, and the run with it. Press Run to start it again; your prompt "
     "and settings are kept."
 )
@@ -146,7 +146,7 @@ class Journal:
         with self._changed:
             found = self._others.setdefault(run_id, found)
             over = [known for known, other in self._others.items() if other.run.finished]
-            for known in over[:-SHOWN]:
+            for known in over[:-FINISHED_RUNS_KEPT]:
                 del self._others[known]
             self._changed.notify_all()
         return found.run
@@ -303,14 +303,12 @@ class Journal:
     def _is_dead(self, connection: Connection, process: str) -> bool:
         if process == self.process:
             return False
-        if (here := lives(process)) is not None:
-            return not here
         seen = connection.execute(select(processes.c.seen).where(processes.c.id == process)).scalar()
-        return seen is None or self._clock(connection) - seen > DEAD_S
+        return is_dead(process, self._clock(connection) - (seen or 0.0), DEAD_S)
 
     def _bury(self, run_id: str) -> None:
         """End a run whose process is dead."""
-        last = [encoded({"type": "error", "message": LOST}), DONE]
+        last = [encoded({"type": "error", "message": PROCESS_DIED}), DONE]
         with self._database.transaction(writes=True) as connection:
             dead = connection.execute(
                 update(journal)

@@ -10,7 +10,7 @@ import logging
 
 from app.decoding.run import Run
 from app.decoding.runs import Runs
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 
 from . import requests
 from .journal import Journal

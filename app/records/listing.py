@@ -26,7 +26,7 @@ MOST_SHOWN = 6  # lanes side by side
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LibraryEntry:
     """A run as the page lists it, kept or bundled: `key` is its name in the address."""
 
     key: str
@@ -47,7 +47,7 @@ def proposer_titles() -> dict[str, str]:
     return {ANY: "Any proposer", **{name: kind.title for name, kind in PROPOSERS.items()}}
 
 
-def find(entries: Iterable[Entry], words: str, proposer: str, order: str) -> list[Entry]:
+def find(entries: Iterable[LibraryEntry], words: str, proposer: str, order: str) -> list[LibraryEntry]:
     """The entries that contain all `words` and have this proposer in a lane, in this order."""
     wanted = words.casefold().split()
     found = [
@@ -56,7 +56,7 @@ def find(entries: Iterable[Entry], words: str, proposer: str, order: str) -> lis
         if proposer in (ANY, *(lane.proposer for lane in entry.guessing))
         and all(word in text for text in [_text(entry)] for word in wanted)
     ]
-    keys: dict[str, Callable[[Entry], Any]] = {
+    keys: dict[str, Callable[[LibraryEntry], Any]] = {
         "newest": lambda entry: -entry.created,
         "oldest": lambda entry: entry.created,
         "tokens-per-pass": lambda entry: -best(entry, "tokens_per_pass"),
@@ -66,7 +66,7 @@ def find(entries: Iterable[Entry], words: str, proposer: str, order: str) -> lis
     return sorted(found, key=keys[order])
 
 
-def best(entry: Entry, figure: str) -> float:
+def best(entry: LibraryEntry, figure: str) -> float:
     """The highest value of a figure in an entry's lanes; 0 if no lane has one.
 
     An oracle or a person is never ranked: their guesses come from no proposer that could be chosen.
@@ -80,7 +80,7 @@ def _is_off_the_clock(lane: Summary) -> bool:
     return kind is not None and kind.off_the_clock
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: LibraryEntry) -> str:
     parts = [entry.title, entry.prompt]
     for lane in entry.lanes:
         kind, rule = PROPOSERS.get(lane.proposer), RULES.get(lane.rule)
@@ -89,7 +89,7 @@ def _text(entry: Entry) -> str:
     return "\n".join(parts).casefold()
 
 
-def together(entries: Sequence[Entry]) -> str | None:
+def together(entries: Sequence[LibraryEntry]) -> str | None:
     """Why these cannot be shown side by side, in a sentence; None if they can."""
     if len({entry.prompt for entry in entries}) > 1:
         first, other = entries[0], next(entry for entry in entries if entry.prompt != entries[0].prompt)
@@ -109,7 +109,7 @@ def together(entries: Sequence[Entry]) -> str | None:
     return None
 
 
-def side_by_side(entries: Sequence[Entry]) -> list[tuple[Entry, int]]:
+def side_by_side(entries: Sequence[LibraryEntry]) -> list[tuple[LibraryEntry, int]]:
     """The lanes to draw, as entry and number: all of one run; of several, those with guesses.
 
     A baseline applies to its own run only. With lanes of another run it would give a speedup that was never measured.

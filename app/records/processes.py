@@ -31,6 +31,12 @@ def lives(process: str) -> bool | None:
         return False
 
 
+def is_dead(process: str, silent_s: float, patience_s: float) -> bool:
+    """Whether a process has died; one of another machine is taken for dead once it was silent for `patience_s`."""
+    here = lives(process)
+    return silent_s > patience_s if here is None else not here
+
+
 def _machine() -> str:
     """What this process sees of a machine: two with the same can look for each other by number."""
     with suppress(OSError):

@@ -124,7 +124,7 @@ messages = Table(
     Column("packed", LargeBinary, nullable=False),  # as JSON, one a line, packed by zlib
 )
 sweeps = Table(
-    "sweeps",  # with what they have measured so far (app/compare/kept.py)
+    "sweeps",  # with what they have measured so far (app/compare/sweep_store.py)
     metadata,
     Column("id", String, primary_key=True),
     Column("owner", String, nullable=False),  # a digest, as in `runs`
@@ -137,8 +137,10 @@ sweeps = Table(
     Column("rows", LargeBinary, nullable=False),  # as JSON, packed by zlib
     Column("bytes", Integer, nullable=False),
     Column("written", Float, nullable=False),  # seconds since 1970
-    Column("version", Integer, nullable=False),  # how often it was written
-    Column("watched", Integer, nullable=False),  # how often another process showed it
-    Column("stop", Boolean, nullable=False),  # whether its owner wants its end
+    Column(
+        "version", Integer, nullable=False, default=1
+    ),  # this and the next two: earlier versions read them
+    Column("watched", Integer, nullable=False, default=0),
+    Column("stop", Boolean, nullable=False, default=False),
 )
 Index("sweeps_by_age", sweeps.c.written)

@@ -47,8 +47,8 @@ COLUMNS = tuple(field.name for field in fields(Summary))
 def summarize(traces: Sequence[Trace], labels: Sequence[str]) -> Iterator[Summary]:
     """A summary of each lane of one run; the plain lane is the others' baseline, since they were raced together."""
     from app.metrics.numbers import measured_speedup
-    from specdec_core.analysis.diagnosis import scattered
     from specdec_core.rules import lossy  # here and not above: they import torch
+    from specdec_measure.analysis.diagnosis import scattered
 
     plain = next((trace for trace in traces if _setting(trace, "proposer") == "none"), None)
     for trace, label in zip(traces, labels, strict=True):

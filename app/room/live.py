@@ -19,7 +19,7 @@ from . import together, views_run
 from .states import Room
 from .store import Cast, Rooms
 from .tally import Vote
-from .together import NOTHING, Said, Together
+from .together import NOTHING, ClassRun, RunProgress
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Followed:
     here: int = 0
     lost: int = 0
     away: bool = False
-    said: Said = NOTHING
+    said: RunProgress = NOTHING
     """What the run that the class follows has said."""
     shared: tuple[object, dict[str, Any]] = (None, {})
     seats: dict[str, int] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Live:
     """The followed rooms of this process."""
 
     def __init__(
-        self, rooms: Callable[[], Rooms], said: Callable[[Together | None], Said] = lambda run: NOTHING
+        self, rooms: Callable[[], Rooms], said: Callable[[ClassRun | None], RunProgress] = lambda run: NOTHING
     ) -> None:
         """`said` looks up what a room's run has said."""
         self._rooms, self._said = rooms, said

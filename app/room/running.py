@@ -18,19 +18,19 @@ from app.decoding.run import Request, Run
 from specdec_core.settings import Settings
 
 from . import together
-from .states import Refused
-from .together import Said, Together
+from .states import RoomRefused
+from .together import ClassRun, RunProgress
 
 MOST_PROMPT = 500
 TOKENS = 40
 NODES = 8  # of a student's own tree
 WIDEST, DEEPEST = 4, 8
 LATE_S = 5.0  # a run that another process started is in the database after this time
-_read: dict[str, tuple[tuple[int, bool], Said]] = {}
+_read: dict[str, tuple[tuple[int, bool], RunProgress]] = {}
 MOST_READ = 50
 
 
-def begin(code: str, prompt: str, number: int, name: str = "") -> Together:
+def begin(code: str, prompt: str, number: int, name: str = "") -> ClassRun:
     """Start the class's run, with this family of `kinds` or the first.
 
     Raises:
@@ -38,7 +38,7 @@ def begin(code: str, prompt: str, number: int, name: str = "") -> Together:
     """
     name = name if name in kinds() else kind()
     run = _start(guest(code), prompt, name, {})
-    return Together(run.id, run.ticket, number, run.request.prompt, usual.of(name).short, time.time())
+    return ClassRun(run.id, run.ticket, number, run.request.prompt, usual.of(name).short, time.time())
 
 
 def guest(code: str, seat: str = "") -> str:
@@ -53,20 +53,20 @@ def own_tree(whose: str, prompt: str, name: str, width: int, depth: int, over: C
         Refused: if it cannot be started, with a sentence.
     """
     if not (1 <= width <= WIDEST and 1 <= depth <= DEEPEST):
-        raise Refused(f"A tree here has a width of 1 to {WIDEST} and a depth of 1 to {DEEPEST}.")
+        raise RoomRefused(f"A tree here has a width of 1 to {WIDEST} and a depth of 1 to {DEEPEST}.")
     shape = {"width": width, "depth": depth, "nodes": NODES, "beam": NODES}
     return _start(whose, prompt, name, {"proposer": "branching", "options": shape}, over)
 
 
-def said(run: Together | None) -> Said:
+def said(run: ClassRun | None) -> RunProgress:
     """What a run has said so far, in whichever process it computes; reads the database where it is another one."""
     if run is None:
-        return Said()
+        return RunProgress()
     found, journal = services.runs().get(run.run), services.journal()
     if found is None and journal is not None:
         found = journal.find(run.run, None, run.ticket)
     if found is None:
-        return Said(over=True, lost=True) if time.time() - run.began > LATE_S else Said()
+        return RunProgress(over=True, lost=True) if time.time() - run.began > LATE_S else RunProgress()
     over = found.finished
     messages = list(found.messages)
     known = _read.get(run.run)
@@ -78,7 +78,7 @@ def said(run: Together | None) -> Said:
     return known[1]
 
 
-def forget(run: Together | None) -> None:
+def forget(run: ClassRun | None) -> None:
     """End a run and delete what it said."""
     if run is not None and run.run:
         services.runs().forget(run.run)
@@ -112,11 +112,11 @@ def _start(
 ) -> Run:
     text, habits = prompt.strip(), usual.of(name)
     if not text or len(text) > MOST_PROMPT:
-        raise Refused(f"Type a prompt of up to {MOST_PROMPT} characters.")
+        raise RoomRefused(f"Type a prompt of up to {MOST_PROMPT} characters.")
     settings = Settings(max_new_tokens=TOKENS, repetition_penalty=habits.repetition_penalty, **lane)
     chat = habits.audience == "chat"
     request = Request(text, (settings,), (settings.proposer,), family(name), chat=chat)
     try:
         return services.runs().start(request, guest=guest, over=over)
     except Busy as error:
-        raise Refused(str(error)) from error
+        raise RoomRefused(str(error)) from error

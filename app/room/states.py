@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from .together import VOTE_S, Said, Together, is_open, shown
+from .together import VOTE_S, ClassRun, RunProgress, is_open, shown
 
 State = Literal["waiting", "open", "locked", "discuss", "reveal", "follow", "play", "run", "check", "ended"]
 Part = Literal["predict", "check"]
 Advice = Literal["explain", "discuss", "reveal"]
-Pointer = tuple[float, float, float, tuple[int | str, ...]]
-"""A place in a picture: the number of a part, shares of the width and height of something in it, and the way to that;
-see `static/pointer.js`."""
 
 ASKING = ("open", "check")  # a vote may be cast
 LIFE_S = 12 * 3600.0  # then a room ends by itself
@@ -41,13 +38,11 @@ class Now:
     """The step of the lesson whose picture is followed: watch or change."""
     moves: tuple[tuple[str, Any], ...] = ()
     """What was done with the picture's controls, in order: a control's id and its value."""
-    pointer: Pointer | None = None
-    """Where the host points."""
     asked: tuple[str, ...] = field(default=())
     """What has been asked so far, as `lesson/part`."""
     twice: tuple[str, ...] = ()
     """What of it has been voted on a second time."""
-    run: Together | None = None
+    run: ClassRun | None = None
     """The class's latest run."""
     unseen: tuple[str, ...] = ()
     """The rounds of runs that were voted on, and left before their verdict was shown."""
@@ -58,12 +53,12 @@ class Now:
 
     @staticmethod
     def from_json(given: dict[str, Any]) -> Now:
-        """Back from plain values."""
+        """Back from plain values; a room of an earlier version also has where its host pointed."""
         moves = tuple((str(key), value) for key, value in given.get("moves", ()))
-        pointer = _pointer(given["pointer"]) if given.get("pointer") else None
-        run = Together(**given["run"]) if given.get("run") else None
+        run = ClassRun(**given["run"]) if given.get("run") else None
         lists = {name: tuple(given.get(name, ())) for name in ("asked", "twice", "unseen")}
-        return Now(**{**given, "moves": moves, "pointer": pointer, "run": run, **lists})
+        known = {name: value for name, value in given.items() if name != "pointer"}
+        return Now(**{**known, "moves": moves, "run": run, **lists})
 
     def secret(self, at: float) -> tuple[str, ...]:
         """The round that is voted on at this time: its verdict is on no page yet."""
@@ -91,12 +86,12 @@ class Room:
     version: int
 
 
-class Refused(ValueError):
+class RoomRefused(ValueError):
     """The host asked for what the room cannot do now; its text can be shown."""
 
 
 def step(
-    now: Now, move: str, at: float, lesson: str = "", picture: str = "watch", run: Together | None = None
+    now: Now, move: str, at: float, lesson: str = "", picture: str = "watch", run: ClassRun | None = None
 ) -> Now:
     """The room after the host's move; `run` is the class's run after it, where the move concerns one.
 
@@ -104,7 +99,7 @@ def step(
         Refused: if that move does not lead on from here.
     """
     if move not in possible(now):
-        raise Refused(MOVED_ON)
+        raise RoomRefused(MOVED_ON)
     new = _MADE[move](now, at, lesson, picture)
     left = () if move == "verdict" else now.secret(at)
     return replace(new, step=now.step + 1, since=at, run=run or now.run, unseen=(*now.unseen, *left))
@@ -116,7 +111,7 @@ def possible(now: Now) -> tuple[str, ...]:
     return tuple(move for move in MOVES[now.state] if not (move == "discuss" and voted_twice))
 
 
-def steered(now: Now, move: str, heard: Said, at: float) -> Together:
+def steered(now: Now, move: str, heard: RunProgress, at: float) -> ClassRun:
     """The class's run after one of the moves `STEERED`.
 
     Raises:
@@ -124,7 +119,7 @@ def steered(now: Now, move: str, heard: Said, at: float) -> Together:
     """
     run = now.run
     if run is None or (move == "verdict") != is_open(run, now.until, at):
-        raise Refused(MOVED_ON)
+        raise RoomRefused(MOVED_ON)
     if move == "verdict":
         return replace(run, shown=run.shown + 1, voting=False, pace=False)
     count = shown(run, now.since, now.until, len(heard.rounds), at)
@@ -134,24 +129,13 @@ def steered(now: Now, move: str, heard: Said, at: float) -> Together:
     asked = next(following, None)
     if asked is None:
         over = "This run has no further guess to vote on."
-        raise Refused(over if heard.over else "The next guess is not there yet; press again in a moment.")
+        raise RoomRefused(over if heard.over else "The next guess is not there yet; press again in a moment.")
     return replace(run, shown=asked, voting=True, pace=False)
 
 
 def longer(now: Now, at: float) -> Now:
     """The same with more time on the clock."""
     return replace(now, until=max(now.until or at, at) + MORE_S)
-
-
-def pointed(now: Now, where: Sequence[Any] | None) -> Now:
-    """The same with the host's pointer there."""
-    return replace(now, pointer=None if where is None else _pointer(where))
-
-
-def _pointer(where: Sequence[Any]) -> Pointer:
-    """A pointer from plain values; a room of an earlier version has none of its ways."""
-    part, across, down, *way = where
-    return part, across, down, tuple(way[0]) if way else ()
 
 
 def is_cursor(value: Any) -> bool:
@@ -195,7 +179,6 @@ def _asking(now: Now, at: float, state: State, part: Part, vote: int, lesson: st
         until=at + OPEN_S,
         asked=asked,
         moves=(),
-        pointer=None,
     )
 
 
@@ -214,9 +197,7 @@ def _again(now: Now, at: float, lesson: str, picture: str) -> Now:
 
 def _follow(now: Now, at: float, lesson: str, picture: str) -> Now:
     same = now.picture == picture and now.state in ("follow", "play")
-    return replace(
-        now, state="follow", until=None, picture=picture, pointer=None, moves=now.moves if same else ()
-    )
+    return replace(now, state="follow", until=None, picture=picture, moves=now.moves if same else ())
 
 
 def _to(state: State, seconds: float | None = None) -> Callable[[Now, float, str, str], Now]:

@@ -18,7 +18,7 @@ from app.records.database import Database
 
 from . import codes
 from .schema import rooms, seats, votes
-from .states import KEPT_S, Now, Refused, Room, ended
+from .states import KEPT_S, Now, Room, RoomRefused, ended
 from .tally import OWN, PAPER, Vote
 
 MOST_SEATS = 600
@@ -57,7 +57,7 @@ class Rooms:
         with self._database.transaction(writes=True) as connection:
             self._database.alone(connection, 6)
             if connection.execute(select(func.count()).select_from(rooms)).scalar_one() >= MOST_ROOMS:
-                raise Refused("This server has no room left for another class; try again tomorrow.")
+                raise RoomRefused("This server has no room left for another class; try again tomorrow.")
             taken = set(connection.execute(select(rooms.c.code)).scalars())
             code = next(code for code in iter(codes.code, None) if code not in taken)
             connection.execute(
@@ -118,7 +118,7 @@ class Rooms:
         with self._database.transaction(writes=True) as connection:
             room = self._locked(connection, code)
             if room.now.state == "ended":
-                raise Refused("This room has ended.")
+                raise RoomRefused("This room has ended.")
             seat, kept = codes.digest(token), codes.name(name) if room.named else ""
             known = select(seats.c.seat).where(seats.c.room == code, seats.c.seat == seat)
             if connection.execute(known).scalar() is not None:
@@ -130,7 +130,7 @@ class Rooms:
                 select(func.count()).select_from(seats).where(seats.c.room == code)
             ).scalar_one()
             if taken >= MOST_SEATS:
-                raise Refused("This room is full.")
+                raise RoomRefused("This room is full.")
             row = {"room": code, "seat": seat, "name": kept, "seen": self._clock(), "lost": -1}
             connection.execute(insert(seats).values(row))
             _count_up(connection, room)
@@ -159,7 +159,7 @@ class Rooms:
         at = self._clock()
         try:
             room = self._locked(connection, code)
-        except Refused as error:
+        except RoomRefused as error:
             return [str(error)] * len(casts)
         asks = room.now.votes_on(at)
         voted: set[str] = set()
@@ -295,7 +295,7 @@ class Rooms:
     def _locked(self, connection: Connection, code: str) -> Room:
         row = connection.execute(select(rooms).where(rooms.c.code == code).with_for_update()).one_or_none()
         if row is None:
-            raise Refused("There is no room with this code.")
+            raise RoomRefused("There is no room with this code.")
         return _room(row, self._clock())
 
 

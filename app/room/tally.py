@@ -34,7 +34,7 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class VoteTally:
     """One vote of a class."""
 
     answered: int
@@ -52,7 +52,7 @@ class Tally:
         return self.right / self.answered if self.answered else 0.0
 
 
-def count(question: Asked, votes: Iterable[Vote], which: int) -> Tally:
+def count(question: Asked, votes: Iterable[Vote], which: int) -> VoteTally:
     """The first or the second vote on this question."""
     mine = [
         vote
@@ -68,7 +68,7 @@ def count(question: Asked, votes: Iterable[Vote], which: int) -> Tally:
             options.update(dict.fromkeys(vote.given, vote.count))
         elif isinstance(vote.given, int | float):
             dots[vote.given] += vote.count
-    return Tally(
+    return VoteTally(
         sum(vote.count for vote in mine),
         sum(vote.count for vote in mine if vote.right),
         {key: options[key] for key in question.items},
@@ -115,7 +115,7 @@ def fastest(votes: Iterable[Vote], lesson: str) -> list[dict[str, Any]]:
     return sorted(same, key=lambda each: -each["speed"])
 
 
-def as_json(found: Tally) -> dict[str, Any]:
+def as_json(found: VoteTally) -> dict[str, Any]:
     """As plain values."""
     return {
         "answered": found.answered,

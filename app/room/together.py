@@ -17,7 +17,7 @@ ANSWERS = ("accepted", "rejected")
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class ClassRun:
     """The class's run as the host has steered it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class ClassRound:
     """One round: the pieces of text with their marks, what the draft guessed, and how that was judged.
 
     Attributes:
@@ -61,17 +61,17 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RunProgress:
     """What the decoder has said of a run so far; `place` is its place in line, `lost` that its server ended."""
 
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[ClassRound, ...] = ()
     place: int = 0
     over: bool = False
     lost: bool = False
     error: str = ""
 
 
-NOTHING = Said()
+NOTHING = RunProgress()
 
 
 def part(number: int, at: int) -> str:
@@ -84,19 +84,19 @@ def is_round(part: str) -> bool:
     return part.startswith("run ")
 
 
-def is_open(run: Together, until: float | None, at: float) -> bool:
+def is_open(run: ClassRun, until: float | None, at: float) -> bool:
     """Whether the class may vote now."""
     return run.voting and until is not None and at < until
 
 
-def shown(run: Together, since: float, until: float | None, rounds: int, at: float) -> int:
+def shown(run: ClassRun, since: float, until: float | None, rounds: int, at: float) -> int:
     """How many rounds the pages show at this time."""
     if run.voting:
         return min(rounds, run.shown + (not is_open(run, until, at)))
     return min(rounds, run.shown + int((at - since) / ROUND_S)) if run.pace else run.shown
 
 
-def next_s(run: Together, since: float, until: float | None, said: Said, at: float) -> float | None:
+def next_s(run: ClassRun, since: float, until: float | None, said: RunProgress, at: float) -> float | None:
     """Seconds until the pages show something else by themselves; None if only a step of the host's changes them."""
     if is_open(run, until, at):
         return (until or at) - at
@@ -105,9 +105,9 @@ def next_s(run: Together, since: float, until: float | None, said: Said, at: flo
     return None
 
 
-def read(messages: Iterable[str]) -> Said:
+def read(messages: Iterable[str]) -> RunProgress:
     """A run's messages, as its event stream has them."""
-    rounds: list[Round] = []
+    rounds: list[ClassRound] = []
     place, error, over = 0, "", False
     for message in messages:
         said = json.loads(message)
@@ -120,10 +120,10 @@ def read(messages: Iterable[str]) -> Said:
         elif said["type"] == "error":
             error = said["message"]
         over = over or said["type"] in ("finished", "done")
-    return Said(tuple(rounds), place, over, False, error)
+    return RunProgress(tuple(rounds), place, over, False, error)
 
 
-def _round(step: dict[str, Any]) -> Round:
+def _round(step: dict[str, Any]) -> ClassRound:
     verdicts = step["verdict"]
     rejected = [
         (text, "rejected")
@@ -135,7 +135,7 @@ def _round(step: dict[str, Any]) -> Round:
         pieces += rejected if source == "corrected" else []
         pieces.append((text, source))
     first = verdicts[0] if verdicts else None
-    return Round(
+    return ClassRound(
         tuple(pieces),
         tuple(step["node_texts"]),
         first if first in ANSWERS else None,
@@ -144,6 +144,6 @@ def _round(step: dict[str, Any]) -> Round:
     )
 
 
-def rate(rounds: Sequence[Round]) -> tuple[int, int]:
+def rate(rounds: Sequence[ClassRound]) -> tuple[int, int]:
     """The draft's accepted and judged guesses in these rounds."""
     return sum(each.accepted for each in rounds), sum(each.judged for each in rounds)

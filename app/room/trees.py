@@ -14,7 +14,7 @@ from app.choosing import presets, usual
 from app.decoding.run import Run
 
 from . import running
-from .states import Refused, Room
+from .states import Room, RoomRefused
 from .store import Rooms
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ def begin(rooms: Rooms, room: Room, seat: str, body: dict[str, Any]) -> Run:
     """
     prompt, width, depth = str(body.get("prompt") or "").strip(), body.get("width"), body.get("depth")
     if type(width) is not int or type(depth) is not int:
-        raise Refused("Choose a width and a depth.")
+        raise RoomRefused("Choose a width and a depth.")
     kind, shape = running.kind(), {"width": width, "depth": depth}
 
     def over(run: Run) -> None:

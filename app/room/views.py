@@ -213,7 +213,7 @@ def may_see(now: Now, step: str) -> bool:
     return now.state in ("follow", "play") and step == now.picture
 
 
-def _answered(found: tally.Tally, here: int) -> dict[str, int]:
+def _answered(found: tally.VoteTally, here: int) -> dict[str, int]:
     """How many answered, of how many: those without a device, who raised cards, are not among those who are here."""
     devices = found.answered - found.cards
     return {"answered": found.answered, "of": max(here, devices) + found.cards}
@@ -249,7 +249,6 @@ def _followed(question: Asked, now: Now) -> dict[str, Any]:
         "picture": now.picture,
         "text": html(question.lesson.sections[now.picture].prose),
         "moved": len(now.moves) and [list(move) for move in now.moves],
-        "pointer": now.pointer,
     }
 
 

@@ -12,21 +12,21 @@ from . import tally, together
 from .running import DEEPEST, NODES, WIDEST
 from .states import Now
 from .tally import Vote
-from .together import ANSWERS, Round, Said, Together
+from .together import ANSWERS, ClassRound, ClassRun, RunProgress
 
 BEST = 3
 
 
-def moment(now: Now, said: Said, at: float) -> tuple[int, bool]:
+def moment(now: Now, said: RunProgress, at: float) -> tuple[int, bool]:
     """How many rounds the pages show at this time, and whether the class votes on the next one."""
-    run = now.run or Together()
+    run = now.run or ClassRun()
     count = together.shown(run, now.since, now.until, len(said.rounds), at)
     return count, together.is_open(run, now.until, at)
 
 
-def followed(now: Now, said: Said, votes: Sequence[Vote], at: float) -> dict[str, Any]:
+def followed(now: Now, said: RunProgress, votes: Sequence[Vote], at: float) -> dict[str, Any]:
     """The class's run as every page has it; `votes` are the whole class's."""
-    run, (count, asking) = now.run or Together(), moment(now, said, at)
+    run, (count, asking) = now.run or ClassRun(), moment(now, said, at)
     rounds = said.rounds[:count]
     ended = said.over and count >= len(said.rounds)
     return {
@@ -50,7 +50,7 @@ def followed(now: Now, said: Said, votes: Sequence[Vote], at: float) -> dict[str
 
 def student(now: Now, seen: Mapping[str, Any], mine: Sequence[Vote]) -> dict[str, Any]:
     """What a student's page adds to that: how this student voted."""
-    run, count = now.run or Together(), seen["rounds"]
+    run, count = now.run or ClassRun(), seen["rounds"]
     given = {vote.part: vote for vote in mine}
     asked = given.get(run.part) if seen["asking"] else None
     last = given.get(together.part(run.number, count - 1))
@@ -87,12 +87,12 @@ def challenge(votes: Iterable[Vote], lesson: str) -> dict[str, Any]:
     return {"nodes": NODES, "best": found[:BEST], "ran": len(found)}
 
 
-def closed(run: Together, count: int) -> set[str]:
+def closed(run: ClassRun, count: int) -> set[str]:
     """The parts of the rounds that the pages show: only these votes may be counted on a page."""
     return {together.part(run.number, at) for at in range(count)}
 
 
-def _verdict(found: Round, run: Together, at: int, votes: Iterable[Vote]) -> dict[str, Any]:
+def _verdict(found: ClassRound, run: ClassRun, at: int, votes: Iterable[Vote]) -> dict[str, Any]:
     """How the first guess of a round was judged, and how many of the class had said so."""
     right, of = tally.class_hits(votes, {together.part(run.number, at)})
     return {"was": found.first, "guess": found.guesses[0] if found.guesses else "", "right": right, "of": of}

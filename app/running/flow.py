@@ -13,22 +13,22 @@ import streamlit as st
 from app import services
 from app.decoding.jobs import Busy
 from app.decoding.run import Request, Run
-from app.decoding.runs import Desk
+from app.decoding.runs import CurrentRun
 from app.lanes import links
 from app.player import CURSOR, VIEWS, Seen, player
 from app.records import access as entries
 from app.records import visitor
-from app.records.listing import Entry
+from app.records.listing import LibraryEntry
 from app.text import plain
 from app.ui import address, presenter, quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 
 from . import results
-from .held import held, let_go
+from .by_link import find_run, missing_run_notice
 from .waiting import waiting
 
 RULE_WORDS = {name: {"title": rule.title, "lossless": rule.lossless} for name, rule in RULES.items()}
@@ -45,10 +45,10 @@ class Provenance(TypedDict):
 HERE: Provenance = {"provenance": "measured", "provenance_note": "this machine, this run"}
 
 
-@st.cache_resource(scope="session", on_release=Desk.close, show_spinner=False)
-def desk_of(page: str) -> Desk:
+@st.cache_resource(scope="session", on_release=CurrentRun.close, show_spinner=False)
+def desk_of(page: str) -> CurrentRun:
     """The session's current run on a page; closing the tab ends it."""
-    return Desk(services.runs())
+    return CurrentRun(services.runs())
 
 
 class Flow:
@@ -66,7 +66,7 @@ class Flow:
         self.page, self.forgets = page, tuple(forgets)
         self.asked = self.active = False
         self.shown: Run | None = None
-        self.kept: Entry | None = None
+        self.kept: LibraryEntry | None = None
         self._desk = desk_of(page)
 
     def buttons(self, words: str, on_click: Callable[[], None] | None = None) -> None:
@@ -103,7 +103,7 @@ class Flow:
             state.complaints = []
             state.noted[self.page] = desk.run.id
         named = st.query_params.get("run")
-        self.shown = held(named)
+        self.shown = find_run(named)
         self.active = self.shown is not None and not self.shown.finished
         if self.shown is None and named is not None:
             self.kept = entries.open_one(named, visitor.of_session(), services.library())
@@ -121,11 +121,13 @@ class Flow:
         """Messages about the run before it is drawn; `otherwise`: what to do about a deleted one."""
         waiting(self.shown, self.active)
         if self.shown is not None:
-            if self.shown.error and not self.shown.cut_off:  # the player says it, below what was written
+            if (
+                self.shown.error and not self.shown.failed_midway
+            ):  # the player says it, below what was written
                 st.error(plain(self.shown.error), icon=":material/error:")
-            results.unkept(self.shown)
+            results.unsaved_note(self.shown)
         elif "run" in st.query_params:
-            let_go(otherwise)
+            missing_run_notice(otherwise)
 
     def play(self, example: results.Shown | None = None, note: str = HERE["provenance_note"]) -> None:
         """The player, with the run or else a recorded example; `note`: where and when the run was measured."""
@@ -135,14 +137,14 @@ class Flow:
     def result(self) -> Run | None:
         """The run, once it is over and has a result; one that was cut off has none to compare."""
         run = self.shown
-        return run if run is not None and not self.active and run.ends and not run.cut_off else None
+        return run if run is not None and not self.active and run.ends and not run.failed_midway else None
 
 
 @fragment
 def stage(
     shown: Run | None,
     active: bool,
-    kept: Entry | None = None,
+    kept: LibraryEntry | None = None,
     example: results.Shown | None = None,
     note: str = HERE["provenance_note"],
 ) -> None:
@@ -152,7 +154,7 @@ def stage(
     run that was cut off stays as it was, from the same stream, which ends with the reason.
     """
     present = presenter.presenting()
-    if shown is not None and (active or shown.cut_off):
+    if shown is not None and (active or shown.failed_midway):
         seen = draw(
             shown.id,
             mode="live",

@@ -8,11 +8,11 @@ from app.decoding.run import Run
 from app.metrics import numbers
 from app.text import count, plain
 from app.ui.glossary import define
-from specdec_core.analysis.diagnosis import Diagnosis, why
 from specdec_core.proposers import PROPOSERS
-from specdec_core.record.repeats import percent
 from specdec_core.rules import lossy as lossy_rule
-from specdec_core.sweep.totals import LEAST_TOKENS, beyond
+from specdec_measure.analysis.diagnosis import Diagnosis, why
+from specdec_measure.records.repeats import percent
+from specdec_measure.sweep.totals import MIN_TOKENS, beyond
 
 from .why import Why, held_up_words
 from .why import html as html_of_why
@@ -86,7 +86,7 @@ def show(run: Run) -> None:
                 + f"\n\nHere {_speed(stats.tokens_per_second)} against {_speed(base.tokens_per_second)}. "
                 "Writing the record is not timed."
                 + ("\n\nThe two lanes wrote different texts." if part else ""),
-                f"none: fewer than {LEAST_TOKENS} tokens in a lane"
+                f"none: fewer than {MIN_TOKENS} tokens in a lane"
                 if speedup is None
                 else "a bound: drafting is not counted"
                 if PROPOSERS[lane.proposer].off_the_clock
@@ -161,7 +161,7 @@ def show(run: Run) -> None:
         st.markdown(f":material/repeat: {plain(loops.sentence)}", help=define("Repeated text"))
 
 
-def _formula_and_round(modelled: numbers.Modelled, found: Diagnosis | None) -> str:
+def _formula_and_round(modelled: numbers.ModelledSpeedup, found: Diagnosis | None) -> str:
     """What the formula expects of a round, beside what was measured."""
     expected = EXPECTED.format(
         alpha=modelled.alpha,

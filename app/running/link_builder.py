@@ -18,7 +18,7 @@ from app.ui.fragment import fragment
 from app.ui.state import State, state
 from app.ui.widgets import switch
 
-from . import held as tools
+from .by_link import find_run, only_here
 
 USUAL = {  # ticked at first
     "lab": ("settings", "link"),
@@ -61,7 +61,7 @@ def draw(page: str) -> None:
         _say_for_whom(page, own)
     shared = {key: opens for key, opens in own.items() if opens}
     st.code(link(page, away, present, shared), language=None, wrap_lines=True)
-    tools.only_here()
+    only_here()
     *first, last = [*BRINGS[page], *([RUN] if _brings_run() else [])]
     st.caption(
         f"It includes {', '.join(first)} and {last}. What is hidden keeps its settings. "
@@ -89,7 +89,7 @@ def _brings_run() -> bool:
     """Whether a run that the address names can be included."""
     me, library = visitor.of_session(), services.library()
     keys = st.query_params.get("run", "").split(",")
-    return any(tools.held(key) or entries.open_one(key, me, library) for key in keys)
+    return any(find_run(key) or entries.open_one(key, me, library) for key in keys)
 
 
 def _say_for_whom(page: str, own: Mapping[str, str | None]) -> None:

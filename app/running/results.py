@@ -10,21 +10,18 @@ import streamlit as st
 from app.choosing import controls, current
 from app.choosing.usual import begins
 from app.decoding.run import Run
-from app.export import button
 from app.lanes import links
 from app.lanes.lane import Lane, to_address, usual
 from app.records import examples as recorded
-from app.text import plain
-from specdec_core.record.read import race_json
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
-from . import headline
+from . import downloads, headline
 
 
-def unkept(run: Run) -> None:
+def unsaved_note(run: Run) -> None:
     """A note about a run that the library could not keep."""
-    if run.unkept:
+    if run.unsaved:
         st.warning(
             "The library could not keep this run: it is full, or its file cannot be written. Download what you need.",
             icon=":material/warning:",
@@ -72,59 +69,10 @@ def _beside(run: Run) -> list[str]:
     return to_address([*own, *(lane for lane in others if lane.proposer not in known)], others)
 
 
-def downloads(run: Run) -> None:
+def download_box(run: Run) -> None:
     """The run's downloads."""
     with st.popover("Download", icon=":material/download:"):
-        st.markdown("**The whole run**")
-        button.draw("Player (HTML)", lambda: page(run), f"specdec-{run.id}", "page")
-        if len(run.traces) > 1:
-            button.race("Race (JSON)", lambda: race_json(run.traces.values()), f"specdec-{run.id}", "race")
-        st.caption("To save a view as a picture, use the menu next to the player's controls.")
-        for lane in run.traces:
-            st.markdown(f"**{plain(run.request.labels[lane])}**")
-            with st.container(horizontal=True):
-                _downloads(run, lane)
-
-
-def page(run: Run) -> str:
-    """The run as one file that plays it."""
-    from app.export.page import make
-
-    traces = run.traces
-    return make(list(traces.values()), [run.request.labels[lane] for lane in traces], raced=True)
-
-
-def _downloads(run: Run, lane: int) -> None:
-    st.link_button(
-        "Trace (JSON)",
-        run.trace_path(lane, download=True).lstrip("/"),  # the app may be below a path
-        icon=":material/data_object:",
-        help="The complete record: every proposal, probability, coin and time. It replays without a model.",
-    )
-    for table, words in (
-        ("rounds", "One row per round; the page counts them from 1, the table from 0."),
-        ("tokens", "One row per committed token; the page counts rounds from 1, the table from 0."),
-    ):
-
-        def csv(table: str = table) -> str:
-            return csv_of(run.traces[lane], table)
-
-        st.download_button(
-            f"{table.capitalize()} (CSV)",
-            data=csv,
-            file_name=f"specdec-{run.id}-{lane}-{table}.csv",
-            mime="text/csv",
-            on_click="ignore",
-            icon=":material/table_view:",
-            key=f"csv-{lane}-{table}",
-            help=words,
-        )
-
-
-def csv_of(trace: Trace, table: str) -> str:
-    """One of the record's tables. The writer quotes what its line ends consist of, so a token that is a carriage return
-    breaks no row."""
-    return str(trace.frames()[table].to_csv(index=False, lineterminator="\r\n"))
+        downloads.of_run(run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from html import escape
 
 from app.ui.chip import chip
-from specdec_core.analysis.diagnosis import LEAST_LOSS, Diagnosis
-from specdec_core.analysis.held_up import held_up
 from specdec_core.record.trace import Trace
+from specdec_measure.analysis.diagnosis import MIN_LOSS, Diagnosis
+from specdec_measure.analysis.held_up import held_up
 
 HINT = (
     "The bar is a round's time, in rounds of plain decoding; ▼ is the number of tokens it commits. A lane is faster if "
@@ -89,7 +89,7 @@ def html(lanes: Sequence[Why]) -> str:
         + "</div></div>"
         for lane in lanes
     )
-    less = LESS if any(value <= -LEAST_LOSS for found in known for _, value in found.segments) else ""
+    less = LESS if any(value <= -MIN_LOSS for found in known for _, value in found.segments) else ""
     doubt = INTERVAL if any("95% interval" in lane.words for lane in lanes) else ""
     return f"<style>{STYLE}</style>{rows}" + (
         f'<p class="sd-why-hint">{escape(HINT + less + doubt)}</p>' if known else ""
@@ -119,7 +119,7 @@ def _bar(found: Diagnosis, most: float) -> str:
         f"{escape(name)} {_number(value, at)}</li>"
         for at, ((name, _), value) in enumerate(zip(found.segments, found.hundredths, strict=True))
     )
-    noise = " (below 1: timing noise)" if found.cost < 1.0 - LEAST_LOSS else ""
+    noise = " (below 1: timing noise)" if found.cost < 1.0 - MIN_LOSS else ""
     total = f"<li><b>= {found.cost:.2f} plain rounds{noise}, {found.tokens:.2f} tokens</b></li>"
     mark = f'<b class="mark" style="left:{100 * found.tokens / most:.2f}%">▼</b>'
     return f'<div class="bar" aria-hidden="true">{parts}{mark}</div><ul>{named}{total}</ul>'

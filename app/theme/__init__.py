@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 
-class Pair(NamedTuple):
+class ColourPair(NamedTuple):
     """A colour on the light ground and on the dark one."""
 
     light: str
@@ -16,22 +16,22 @@ class Pair(NamedTuple):
 
 
 COLOURS = {
-    "page": Pair("#fbfaf8", "#14181f"),
-    "panel": Pair("#f1efea", "#1e242e"),
-    "border": Pair("#dcd8cf", "#353d4a"),
-    "text": Pair("#121823", "#e8e6e1"),
-    "accent": Pair("#1f5fa8", "#8fbcf0"),
+    "page": ColourPair("#fbfaf8", "#14181f"),
+    "panel": ColourPair("#f1efea", "#1e242e"),
+    "border": ColourPair("#dcd8cf", "#353d4a"),
+    "text": ColourPair("#121823", "#e8e6e1"),
+    "accent": ColourPair("#1f5fa8", "#8fbcf0"),
     # After Okabe and Ito, moved until text keeps 4.5:1 on the page.
-    "target": Pair("#0b65a8", "#6db7f2"),
-    "draft": Pair("#b4560f", "#f0a06a"),
-    "rejected": Pair("#b0420a", "#ff9a62"),
-    "corrected": Pair("#8a3a86", "#e3a0dd"),
-    "bonus": Pair("#7c5c00", "#efca55"),
-    "pruned": Pair("#4f6724", "#b4cc86"),
-    "discarded": Pair("#56599a", "#b4b7f0"),
-    "right": Pair("#1d6b57", "#6fc3b0"),
-    "lit": Pair("#c67f00", "#ffb84d"),  # a ring around what is pointed at
-    "marked": Pair("#ffe08a", "#6b5200"),  # the ground of a passage that is pointed out
+    "target": ColourPair("#0b65a8", "#6db7f2"),
+    "draft": ColourPair("#b4560f", "#f0a06a"),
+    "rejected": ColourPair("#b0420a", "#ff9a62"),
+    "corrected": ColourPair("#8a3a86", "#e3a0dd"),
+    "bonus": ColourPair("#7c5c00", "#efca55"),
+    "pruned": ColourPair("#4f6724", "#b4cc86"),
+    "discarded": ColourPair("#56599a", "#b4b7f0"),
+    "right": ColourPair("#1d6b57", "#6fc3b0"),
+    "lit": ColourPair("#c67f00", "#ffb84d"),  # a ring around what is pointed at
+    "marked": ColourPair("#ffe08a", "#6b5200"),  # the ground of a passage that is pointed out
 }
 PAGE, TEXT = COLOURS["page"], COLOURS["text"]
 

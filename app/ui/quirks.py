@@ -174,7 +174,7 @@ def rerun() -> None:
 # --- The log ---
 
 
-def unless_closed_twice(record: logging.LogRecord) -> bool:
+def drop_double_close(record: logging.LogRecord) -> bool:
     """A filter of the web server's log, without errors about a page that was closed already.
 
     Streamlit takes whatever goes wrong when a page's message is read for a message of text, closes the connection, and
@@ -186,7 +186,7 @@ def unless_closed_twice(record: logging.LogRecord) -> bool:
 SCRIPTS_LOG = "streamlit.runtime.scriptrunner.script_runner"
 
 
-def unless_gone(record: logging.LogRecord) -> bool:
+def drop_missing_fragment(record: logging.LogRecord) -> bool:
     """A filter of `SCRIPTS_LOG`, without warnings about a press in a part of the page that was taken away meanwhile.
 
     Streamlit skips such a message, and warns unless a timer sent it (issue 9080); nothing has to be done, it says.
@@ -290,80 +290,27 @@ def brought_along(key: str) -> str | None:
     return next((each.string_value for each in sent if each.id.split("-", 2)[-1] == key), None)
 
 
-# --- The menu on a phone ---
+# --- The page's frame ---
 
-# There the navigation is a sidebar over the page, which stays when it has led to another one.
-_close_menu = st.components.v2.component(
-    "specdec_close_menu", html="<i hidden>\n</i>", js=(HERE / "close_menu.js").read_text(encoding="utf-8")
+# Streamlit makes a place of the browser's history of all that it writes into the address. Popovers are outside the
+# element that has the theme's colour scheme, where colours are those of the light theme. Its page says `lang="en"`,
+# whatever is written on it (#15726). On a phone the navigation is a sidebar over the page, which stays when it has led
+# to another one. A page's scroll position stays when all of it is replaced, and nothing can scroll to an element.
+_frame = st.components.v2.component(
+    "specdec_frame", html="<i hidden>\n</i>", js=(HERE / "frame.js").read_text(encoding="utf-8")
 )
+# An element without height still has a gap; the header covers what is scrolled to the very top.
+FRAME = """
+:--layout:has(> .st-key-frame) { display: none; }
+.st-key-open, .st-key-player, .st-key-lane-form { scroll-margin-block: 4.5rem 1rem; }
+"""
 
 
-def close_menu(place: str) -> None:
-    """Close the menu whenever `place` changes."""
-    with st.container(key="close-menu"):
-        _close_menu(key="menu-of-page", data={"place": place, "button": SELECTORS["collapse"]})
-
-
-# --- The browser's history ---
-
-_way_back = st.components.v2.component(
-    "specdec_way_back", html="<i hidden>\n</i>", js=(HERE / "way_back.js").read_text(encoding="utf-8")
-)
-
-
-def way_back() -> None:
-    """Let the browser's back button lead to the page before, with the address it had."""
-    with st.container(key="way-back"):
-        _way_back(key="way-back-to-pages")
-
-
-# --- Scroll position and keyboard focus ---
-
-# Streamlit keeps a page's scroll position when all of it is replaced, and cannot scroll to an element.
-_to_top = st.components.v2.component(
-    "specdec_to_top", html="<i hidden>\n</i>", js=(HERE / "to_top.js").read_text(encoding="utf-8")
-)
-_reveal = st.components.v2.component("specdec_reveal", js=(HERE / "reveal.js").read_text(encoding="utf-8"))
-
-
-def to_top(key: str, place: str) -> None:
-    """Scroll the page to its top and focus it whenever `place` changes."""
-    _to_top(key=key, data={"place": place, "main": SELECTORS["main"]})
-
-
-def reveal(key: str, part: str, turn: int) -> None:
-    """Scroll to the container with the key `part` whenever `turn` changes, and focus the
-    player in it, through the shadow root in which Streamlit draws a component."""
-    _reveal(key=key, data={"part": part, "turn": turn})
-
-
-# --- Colour scheme ---
-
-# Popovers are outside the element that has the theme's colour scheme: colours there would be those of the light theme.
-_scheme = st.components.v2.component(
-    "specdec_scheme", html="<i hidden>\n</i>", js=(HERE / "scheme.js").read_text(encoding="utf-8")
-)
-# An element without height still has a gap.
-UNSEEN = ":--layout:has(> :is(.st-key-scheme, .st-key-close-menu, .st-key-way-back)) { display: none; }\n"
-
-
-def scheme() -> None:
-    """Let the whole document follow the theme's colour scheme, and the page run again when it changes."""
-    with st.container(key="scheme"):
-        _scheme(key="scheme-of-theme", data={"app": SELECTORS["app"]}, on_changed_change=lambda: None)
-
-
-# --- Language ---
-
-# Streamlit's page says `lang="en"`, whatever is written on it (#15726).
-_speaks = st.components.v2.component(
-    "specdec_speaks", html="<i hidden>\n</i>", js=(HERE / "speaks.js").read_text(encoding="utf-8")
-)
-
-
-def speaks(language: str) -> None:
-    """Name the page's language."""
-    _speaks(key="speaks", data={"language": language})
+def frame(**asked: Any) -> None:
+    """Mount `frame.js` with what `frame.py` asks of it; the script runs again when the colour scheme changes."""
+    selectors = {"app": SELECTORS["app"], "main": SELECTORS["main"], "menu": SELECTORS["collapse"]}
+    with st.container(key="frame"):
+        _frame(key="frame-of-page", data={**asked, "selectors": selectors}, on_scheme_change=lambda: None)
 
 
 # --- Drawing without a session ---

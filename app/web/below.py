@@ -12,7 +12,7 @@ SAFE = "/!$&'()*+,;=:@~"  # of a path, what stands in an address as it is
 UNNAMED = ("/healthz", "/metrics")  # asked by other programs, of the process itself
 
 
-class Below:
+class PathPrefix:
     """ASGI middleware: every address of the app begins with a path, which no route or page needs to know.
 
     It becomes the request's `root_path`, which routing skips and redirects keep. Addresses in pages are relative to the

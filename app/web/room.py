@@ -25,7 +25,7 @@ from app.choosing import usual
 from app.course import pictures, reading
 from app.course.lesson import Given
 from app.records.database import Unavailable
-from app.room import codes, drive, export, here, orders, running, stills, together, trees, views
+from app.room import codes, export, here, host_actions, lesson_plan, running, stills, together, trees, views
 from app.room.asked import asked, fresh
 from app.room.limits import Limit
 from app.room.states import Now
@@ -42,12 +42,12 @@ from .room_request import (
     address_of,
     body_of,
     code_of,
+    handle_errors,
     host_only,
     hosts,
     room_of,
     seat_of,
     secret_of,
-    told,
     unknown,
     with_cookie,
 )
@@ -68,28 +68,28 @@ def routes() -> list[BaseRoute]:
     return [
         Route("/r", page("student", 0)),
         Route("/r/start", page("start", 1)),
-        Route("/r/start", told(start), methods=["POST"]),
+        Route("/r/start", handle_errors(start), methods=["POST"]),
         Route("/r/cards", page("cards", 1)),
         Route("/r/plotly.js", script(PLOTLY, "max-age=86400")),
         Route("/r/tree_builder.js", script(BUILDER, "no-cache")),
         Mount("/r/assets", Modules(directory=STATIC)),
         Route(code, page("student", 1)),
-        Route(f"{code}/join", told(join), methods=["POST"]),
-        Route(f"{code}/events", told(student_events)),
-        Route(f"{code}/vote", told(vote), methods=["POST"]),
-        Route(f"{code}/run", told(own), methods=["POST"]),
-        Route(f"{code}/lost", told(lost), methods=["POST"]),
-        Route(f"{code}/still/{{step}}", told(still), methods=["GET", "POST"]),
-        Route(f"{code}/qr.svg", told(qr)),
+        Route(f"{code}/join", handle_errors(join), methods=["POST"]),
+        Route(f"{code}/events", handle_errors(student_events)),
+        Route(f"{code}/vote", handle_errors(vote), methods=["POST"]),
+        Route(f"{code}/run", handle_errors(own), methods=["POST"]),
+        Route(f"{code}/lost", handle_errors(lost), methods=["POST"]),
+        Route(f"{code}/still/{{step}}", handle_errors(still), methods=["GET", "POST"]),
+        Route(f"{code}/qr.svg", handle_errors(qr)),
         Route(f"{code}/screen", page("screen", 2)),
-        Route(f"{code}/screen/events", told(screen_events)),
+        Route(f"{code}/screen/events", handle_errors(screen_events)),
         Route(host, page("host", 2)),
-        Route(host, told(enter), methods=["POST"]),
-        Route(f"{host}/events", told(host_events)),
-        Route(f"{host}/drive", told(steer), methods=["POST"]),
-        Route(f"{host}/delete", told(delete), methods=["POST"]),
-        Route(f"{host}/votes.{{kind}}", told(votes)),
-        Route(f"{host}/qr.svg", told(host_qr)),
+        Route(host, handle_errors(enter), methods=["POST"]),
+        Route(f"{host}/events", handle_errors(host_events)),
+        Route(f"{host}/drive", handle_errors(steer), methods=["POST"]),
+        Route(f"{host}/delete", handle_errors(delete), methods=["POST"]),
+        Route(f"{host}/votes.{{kind}}", handle_errors(votes)),
+        Route(f"{host}/qr.svg", handle_errors(host_qr)),
     ]
 
 
@@ -107,11 +107,11 @@ def page(name: str, depth: int) -> Endpoint:
 
     async def answer(request: Request) -> Response:
         language = await spoken(request, name)
-        strings = orders.words(language)
+        strings = lesson_plan.words(language)
         data: Body = {"words": strings, "language": language, "languages": list(reading.languages())}
-        data["refused"] = orders.refusals(language)
+        data["refused"] = lesson_plan.refusals(language)
         if name == "start":
-            data |= {"presets": orders.presets(language), "titles": orders.titles(language)}
+            data |= {"presets": lesson_plan.presets(language), "titles": lesson_plan.titles(language)}
             data["rooms"] = await hosted(request)
         if name == "screen":
             data["address"] = room_address.shared(request)
@@ -140,8 +140,8 @@ async def spoken(request: Request, name: str) -> str:
         with suppress(Unavailable):  # the page itself says so
             if room := await asyncio.to_thread(here.rooms().room, code_of(request)):
                 return room.language
-    return orders.spoken(
-        request.query_params.get("lang") or orders.read(request.headers.get("accept-language", ""))
+    return lesson_plan.spoken(
+        request.query_params.get("lang") or lesson_plan.read(request.headers.get("accept-language", ""))
     )
 
 
@@ -160,15 +160,15 @@ async def hosted(request: Request) -> list[str]:
 async def start(request: Request) -> Response:
     """Make a room: {"lessons": […], "language", "named"}; answers its code and the host's secret, once."""
     body = await body_of(request)
-    language = orders.spoken(str(body.get("language", "en")))
+    language = lesson_plan.spoken(str(body.get("language", "en")))
     wanted = body.get("lessons")
-    lessons = orders.chosen(language, wanted if isinstance(wanted, list) else [])
+    lessons = lesson_plan.chosen(language, wanted if isinstance(wanted, list) else [])
     if not lessons:
         raise Stop(400, "Choose at least one lesson.")
     if started.count(address_of(request)):
         raise Stop(429, "Too many rooms were started from here; try again later.")
     code, secret = await asyncio.to_thread(
-        drive.start, here.rooms(), lessons, language, body.get("named") is True
+        host_actions.start, here.rooms(), lessons, language, body.get("named") is True
     )
     return JSONResponse({"code": code, "host": secret}, headers=NO_STORE)
 
@@ -244,8 +244,8 @@ async def still(request: Request) -> Response:
             now.state != "play" or busy.count(f"{address_of(request)} {secret_of(request, 'seat')}")
         ):
             raise Stop(409, "The pictures are your teacher's again.")
-        moves = drive.moves(body.get("moves"))
-    language = orders.spoken(request.query_params.get("lang", room.language))
+        moves = host_actions.moves(body.get("moves"))
+    language = lesson_plan.spoken(request.query_params.get("lang", room.language))
     nodes = await asyncio.to_thread(stills.still, language, now.lesson, step, moves)
     return JSONResponse(nodes or [], headers=NO_STORE)
 
@@ -282,7 +282,7 @@ async def steer(request: Request) -> Response:
     body = await body_of(request)
     code = code_of(request)
     await host_only(request)
-    await asyncio.to_thread(drive.perform, here.rooms(), code, body)
+    await asyncio.to_thread(host_actions.perform, here.rooms(), code, body)
     here.live().touch()
     return Response(status_code=204)
 
@@ -292,7 +292,7 @@ async def delete(request: Request) -> Response:
     code = code_of(request)
     await body_of(request)
     await host_only(request)
-    await asyncio.to_thread(drive.delete, here.rooms(), code)
+    await asyncio.to_thread(host_actions.delete, here.rooms(), code)
     here.live().touch()
     return Response(status_code=204)
 
@@ -324,7 +324,7 @@ async def host_qr(request: Request) -> Response:
     """The host's link as a QR code, for a phone."""
     await host_only(request)
     where = room_address.shared(request) or room_address.here(request)
-    language = orders.spoken(request.query_params.get("lang", "en"))
+    language = lesson_plan.spoken(request.query_params.get("lang", "en"))
     return drawn(f"{where}/{quote(code_of(request))}/host?lang={language}#host={secret_of(request, 'host')}")
 
 

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from app.records.database import Unavailable
 from app.room import codes, here
 from app.room.limits import Limit
-from app.room.states import Refused, Room
+from app.room.states import Room, RoomRefused
 
 from .headers import foreign
 
@@ -38,14 +38,16 @@ class Stop(Exception):
         self.status, self.more = status, more
 
 
-def told(endpoint: Endpoint) -> Endpoint:
+def handle_errors(endpoint: Endpoint) -> Endpoint:
     """The endpoint, whose refusals are sentences."""
 
     async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)
-        except (Stop, Refused, Unavailable) as error:
-            status = error.status if isinstance(error, Stop) else 409 if isinstance(error, Refused) else 503
+        except (Stop, RoomRefused, Unavailable) as error:
+            status = (
+                error.status if isinstance(error, Stop) else 409 if isinstance(error, RoomRefused) else 503
+            )
             more = error.more if isinstance(error, Stop) else {}
             return JSONResponse({"error": str(error), **more}, status_code=status, headers=NO_STORE)
 

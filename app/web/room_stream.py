@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from app.room import asked as asking
-from app.room import here, orders, views
+from app.room import here, lesson_plan, views
 from app.room.live import Followed
 from app.room.states import Room
 
@@ -33,7 +33,7 @@ async def student_events(request: Request) -> Response:
         return StreamingResponse(
             iter([f"event: join\ndata: {json.dumps(error.more)}\n\n"]), media_type=STREAM
         )
-    language = orders.spoken(request.query_params.get("lang", "en"))
+    language = lesson_plan.spoken(request.query_params.get("lang", "en"))
 
     def seen(found: Followed, room: Room, at: float) -> Body:
         return views.student(room, language, found.of(seat), at, found.run(at)) | {"away": found.away}
@@ -56,7 +56,7 @@ async def host_events(request: Request) -> Response:
     await host_only(request)
 
     def seen(found: Followed, room: Room, at: float) -> Body:
-        titles = orders.titles(room.language)
+        titles = lesson_plan.titles(room.language)
         return views.host(room, found.all_votes(), found.here, found.lost, at, titles, found.run(at))
 
     return _stream(request, seen, host=True)

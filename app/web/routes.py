@@ -186,10 +186,8 @@ def trace(request: Request) -> Response:
             return _refused(503, str(error))
     if body is None:
         return _missing("This trace does not exist, or is no longer kept.")
-    headers = {"Cache-Control": "no-cache" if shipped else "no-store"}
-    if request.query_params.get("download") == "1":
-        headers["Content-Disposition"] = f'attachment; filename="specdec-{trace_id}.json"'
-    return Response(body, media_type="application/json", headers=headers)
+    cache = "no-cache" if shipped else "no-store"
+    return Response(body, media_type="application/json", headers={"Cache-Control": cache})
 
 
 def _own(request: Request, run_id: str) -> Run | None:

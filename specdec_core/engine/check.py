@@ -1,25 +1,46 @@
-"""Checks of settings alone: refusals and remarks that hold for any models. Needs no torch."""
+"""Settings resolved: the classes and validated options they name, once; refusals and remarks that hold for any models.
+
+Needs no torch.
+"""
 
 from __future__ import annotations
 
-from specdec_core.errors import SettingsError
-from specdec_core.lengths import FixedLength, policy_class
-from specdec_core.proposers import PROPOSERS, proposer_class
-from specdec_core.rules import rule_class
+from dataclasses import dataclass
+from typing import Any
+
+from specdec_core.foundations.errors import SettingsError
+from specdec_core.lengths import FixedLength, LengthPolicy, policy_class
+from specdec_core.proposers import PROPOSERS, Proposer, TreeShape, proposer_class
+from specdec_core.rules import Rule, rule_class
 from specdec_core.settings import Settings
 
 
-def check(settings: Settings) -> None:
-    """Refuse settings that are wrong with any models.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What settings name: proposer, rule and length policy with their validated options, and what proposals can be."""
+
+    proposer: type[Proposer]
+    options: Any
+    rule: type[Rule]
+    rule_options: Any
+    policy: type[LengthPolicy]
+    policy_options: Any
+    shape: TreeShape
+
+
+def check(settings: Settings) -> Choice:
+    """Resolve settings, and refuse those that are wrong with any models.
 
     Raises:
         SettingsError: one sentence.
     """
-    kind, rule_kind = proposer_class(settings.proposer), rule_class(settings.rule)
-    policy_class(settings).read_options(settings)
-    kind.check(settings)
-    rule_kind.check(settings)
-    why_not = rule_kind.unsuited(kind.drafts(settings))
+    kind, rule, policy = proposer_class(settings.proposer), rule_class(settings.rule), policy_class(settings)
+    policy_options, options = policy.read_options(settings), kind.read_options(settings)
+    kind.check(settings, options)
+    rule_options = rule.read_options(settings)
+    rule.check(settings)
+    shape = kind.shape(settings, options)
+    why_not = rule.unsuited(shape.drafts)
     if why_not is not None:
         raise SettingsError(why_not)
     if settings.overlap and not kind.can_overlap:
@@ -27,6 +48,7 @@ def check(settings: Settings) -> None:
         raise SettingsError(
             f"The proposer '{kind.name}' cannot draft while the target verifies; overlap works with: {able or 'none'}."
         )
+    return Choice(kind, options, rule, rule_options, policy, policy_options, shape)
 
 
 def unused_length(settings: Settings) -> str | None:

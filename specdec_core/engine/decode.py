@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from specdec_core.chat import Prompt
+from specdec_core.foundations.randomness import Stream, uniforms
 from specdec_core.lengths import room
 from specdec_core.models.bundle import Models
-from specdec_core.penalties import paths_of
-from specdec_core.proposers import Context, DraftedAhead, Outcome, Proposal
-from specdec_core.randomness import Stream, uniforms
+from specdec_core.models.chat import Prompt
 from specdec_core.record.schema import EndReason, Round, Source, Verdict
-from specdec_core.record.stats import Tally
+from specdec_core.record.stats import RoundTally
 from specdec_core.record.trace import Trace
+from specdec_core.recording.recorder import Recorder
+from specdec_core.round import Context, DraftedAhead, Judged, Outcome, Proposal, RoundResult
 from specdec_core.rules import Decision
 from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.runtime.angles import LengthReader
@@ -25,13 +25,13 @@ from specdec_core.runtime.machine import threads
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.runtime.recurrent import RecurrentReader
 from specdec_core.sampling import draw, first_best, widen
+from specdec_core.sampling.penalties import paths_of
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .describe import RawRound
 from .events import Ended, Event, Finished, Started, Step
 from .plan import Ask, Plan
-from .recorder import Recorder, new_round
+from .proposal_check import check_observed, check_proposal
 from .text import Text
 
 Cancelled = Callable[[], bool]
@@ -93,50 +93,6 @@ class RoundClock:
         self._since = time.perf_counter()
 
 
-@dataclass(slots=True)
-class Verified:
-    """The target's answer to a proposal: float32 logits after the root and every node (n + 1, V), and after every
-    extra token (m, V)."""
-
-    logits: Tensor
-    extra: Tensor
-
-
-@dataclass(slots=True)
-class Judged:
-    """The rule's decision.
-
-    Attributes:
-        source: what the last token is.
-        scores: float32 (n + 1, V), the target's logits after penalties.
-        coins: the random number of each node.
-        tokens: the accepted tokens and the last one, corrected or bonus.
-        p, q: the distributions the rule saw (see `Rule.judge`); no p where it is one-hot and integers decided.
-        final: what the last token was drawn from, likewise.
-        number: the random number that drew the last one; None where the distribution is one-hot.
-    """
-
-    decision: Decision
-    source: Source
-    scores: Tensor
-    coins: list[float]
-    tokens: list[int]
-    p: Tensor | None = None
-    q: Tensor | None = None
-    final: Tensor | None = None
-    number: float | None = None
-
-
-@dataclass(slots=True)
-class Committed:
-    """The part of a round that became text, and why the text ends there, if it does."""
-
-    tokens: list[int]
-    path: list[int]
-    reason: EndReason | None
-    ahead: DraftedAhead
-
-
 class Lane:
     """One lane: its clock, its record, and its rounds."""
 
@@ -146,15 +102,15 @@ class Lane:
         self.start_context, self.warp = plan.start_context, plan.start_context.warp
         self.tokens, self.past = self.start_context.tokens, self.start_context.past
         self.recorder = Recorder(plan.settings.record, self.warp)
-        self.tally = Tally()
-        self.crew = plan.models.crew
+        self.tally = RoundTally()
+        self.thread_tuner = plan.models.thread_tuner
         self.text = Text(plan.models.codec, self.tokens, plan.models.eos, plan.settings)
 
     @property
     def count(self) -> int:
         """The CPU threads that compute now; all of them where the draft takes one beside the target's pass, so that its
         duration says nothing of other programs."""
-        return self.plan.models.threads if self.settings.overlap else self.crew.count
+        return self.plan.models.threads if self.settings.overlap else self.thread_tuner.count
 
     def run(self) -> Iterator[Event]:
         """The lane's events, from `Started` to `Finished`."""
@@ -214,17 +170,17 @@ class Lane:
             return None, None
         self.target.synchronise()
         clock.lap(without=proposal.waited)
-        verified = self.verify(context, proposal)
+        logits, extra = self.verify(context, proposal)
         clock.lap()
         if not self.settings.overlap:
-            self.crew.observe(1 + len(proposal.read), clock.laps[-1], count)
-        judged = self.judge(context, proposal, verified)
+            self.thread_tuner.observe(1 + len(proposal.read), clock.laps[-1], count)
+        judged = self.judge(context, proposal, logits)
         clock.lap()
         kept, reason = self.text.add(judged.tokens[: context.limit + 1])  # detokenising is off the clock
         clock.resume()
-        committed = self.commit(context, judged, kept, reason, verified.extra, clock)
+        outcome, ahead = self.commit(context, logits, extra, judged, kept, clock)
         clock.lap()
-        return self.record(context, before, proposal, verified, judged, committed, clock.laps), reason
+        return self.record(before, proposal, logits, judged, outcome, ahead, clock.laps), reason
 
     def context(self) -> Context:
         """The proposer's context as the round begins."""
@@ -245,93 +201,88 @@ class Lane:
     def propose(self, context: Context) -> Proposal:
         """The proposer's tree, checked against the contract."""
         proposal = self.plan.proposer.propose(context)
-        self.plan.hold(context, proposal)
+        check_proposal(self.settings.proposer, context, proposal, self.plan.shape)
         return proposal
 
-    def verify(self, context: Context, proposal: Proposal) -> Verified:
-        """One pass of the target over the root, the tree and the extra tokens."""
+    def verify(self, context: Context, proposal: Proposal) -> tuple[Tensor, Tensor]:
+        """One pass of the target over the root, the tree and the extra tokens: float32 logits after the root and every
+        node (n + 1, V), and after every extra token (m, V)."""
         if self.settings.overlap:
             self.plan.proposer.draft_ahead(context, proposal)
         logits = self.target.read(self.tokens[-1], proposal.read)
         self.target.synchronise()
         size = len(proposal.tree) + 1
-        return Verified(logits[:size], logits[size:])
+        return logits[:size], logits[size:]
 
-    def judge(self, context: Context, proposal: Proposal, verified: Verified) -> Judged:
+    def judge(self, context: Context, proposal: Proposal, logits: Tensor) -> Judged:
         """How far the rule goes down the tree, and the token drawn where it stops."""
         seed, tree = self.settings.seed, proposal.tree
         coins = uniforms(seed, Stream.COINS, context.round, len(tree)).tolist() if len(tree) else []
-        scores = verified.logits
-        if self.past is not None:
-            scores = self.past.penalised(scores, paths_of(tree))
+        penalised = None if self.past is None else self.past.penalised(logits, paths_of(tree))
+        scores = logits if penalised is None else penalised
         if self.warp.greedy and proposal.q is None and not self.plan.rule.own_probabilities:
             best: list[int] = first_best(scores).tolist()
             if (decision := self.plan.rule.judge_greedy(tree, best, coins)) is not None:
                 tokens = [*(tree.tokens[node] for node in decision.path), best[decision.end]]
-                return Judged(decision, decision.source_in(tree), scores, coins, tokens)
-        p, q = self._distributions(scores, proposal)
-        judgement = self.plan.rule.judge(tree, p, q, coins)
+                return Judged(decision, decision.source_in(tree), coins, tokens, penalised)
+        given = self._distributions(scores, proposal)
+        judgement = self.plan.rule.judge(tree, *given, coins)
         if self.warp.greedy:
             number, last = None, int(first_best(judgement.final))
         else:
             number = float(uniforms(seed, Stream.CORRECTION, context.round, 1)[0])
             last = int(draw(judgement.final, number))
         tokens = [*(tree.tokens[node] for node in judgement.path), last]
-        return Judged(judgement, judgement.source, scores, coins, tokens, p, q, judgement.final, number)
+        if self.warp.greedy and not self.plan.rule.own_probabilities:
+            p = q = None  # one-hot
+        else:
+            p, q = given
+        return Judged(judgement, judgement.source, coins, tokens, penalised, p, q, judgement.final, number)
 
     def commit(
-        self,
-        context: Context,
-        judged: Judged,
-        kept: int,
-        reason: EndReason | None,
-        extra: Tensor,
-        clock: RoundClock,
-    ) -> Committed:
+        self, context: Context, logits: Tensor, extra: Tensor, judged: Judged, kept: int, clock: RoundClock
+    ) -> tuple[Outcome, DraftedAhead]:
         """The first `kept` tokens become text, the KV cache keeps their rows, and the proposer receives the verdict."""
         tokens, path = judged.tokens[:kept], judged.decision.path[:kept]
         self.target.keep([0, *(node + 1 for node in path[: kept - 1])])
         self.tokens.extend(tokens)
-        outcome = Outcome(path, tokens, extra, (clock.laps[0], clock.laps[1]), judged.scores)
-        ahead = self.plan.held_ahead(self.plan.proposer.observe(context, outcome))
+        scores = logits if judged.penalised is None else judged.penalised
+        outcome = Outcome(path, tokens, extra, (clock.laps[0], clock.laps[1]), scores)
+        ahead = check_observed(self.settings.proposer, self.plan.proposer.observe(context, outcome))
         context.policy.observe(context, outcome)
         self.target.synchronise()
-        return Committed(tokens, path, reason, ahead)
+        return outcome, ahead
 
     def record(
         self,
-        context: Context,
         before: int,
         proposal: Proposal,
-        verified: Verified,
+        logits: Tensor,
         judged: Judged,
-        committed: Committed,
+        outcome: Outcome,
+        ahead: DraftedAhead,
         seconds: list[float],
     ) -> Step:
         """Write the round down; `before` is the length of the KV cache as it began."""
-        tree, decision, kept = proposal.tree, judged.decision, len(committed.tokens)
-        final: Source = judged.source if len(tree) else "plain"
-        sources: list[Source] = ["accepted"] * len(committed.path)
-        sources += [final] * (kept - len(sources))
-        row = new_round(
-            context.round, self.tally.clock, seconds, (before, self.target.length), proposal,
-            _cut(tree, decision, kept), (committed.tokens, sources), committed.ahead,
-        )  # fmt: skip
-        passes = proposal.passes + committed.ahead.passes
-        self.tally.add(tree, row.nodes.verdict, kept, passes, seconds)
-        one_hot = self.warp.greedy and not self.plan.rule.own_probabilities
-        self.recorder.add(
-            RawRound(
-                row, tree, decision, judged.coins, verified.logits,
-                None if one_hot else judged.p, None if one_hot else judged.q,
-                proposal.logits, proposal.logit_rows, judged.number,
-                [*proposal.dropped, *committed.ahead.dropped],
-                None if self.past is None else judged.scores,
-                judged.final,
-                draft_ids=proposal.ids,
-                draft_scores=proposal.scores, tree_q=proposal.tree_q,
+        tree, kept = proposal.tree, len(outcome.tokens)
+        sources: list[Source] = ["accepted"] * len(outcome.path)
+        sources += [judged.source if len(tree) else "plain"] * (kept - len(sources))
+        row = self.recorder.add(
+            RoundResult(
+                index=self.tally.passes,
+                start_s=self.tally.clock,
+                seconds=seconds,
+                cache=(before, self.target.length),
+                proposal=proposal,
+                logits=logits,
+                judged=judged,
+                verdicts=_cut(tree, judged.decision, kept),
+                tokens=outcome.tokens,
+                sources=sources,
+                ahead=ahead,
             )
-        )  # fmt: skip
+        )
+        self.tally.add(tree, row.nodes.verdict, kept, proposal.passes + ahead.passes, seconds)
         return self._step(row)
 
     def _distributions(self, scores: Tensor, proposal: Proposal) -> tuple[Tensor, Tensor | None]:

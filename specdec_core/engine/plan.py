@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -10,38 +9,36 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
 
-from specdec_core.chat import Chat, Prompt
-from specdec_core.errors import ModelError, SettingsError, SpecdecError, kind_of
-from specdec_core.lengths import policy_class
+from specdec_core.foundations.errors import ModelError, SettingsError, kind_of
 from specdec_core.models.bundle import HubModel, Models
+from specdec_core.models.chat import Chat, Prompt
 from specdec_core.models.sizes import head_info
-from specdec_core.penalties import Penalties
-from specdec_core.proposers import Context, DraftedAhead, Proposal, Proposer, Resources, proposer_class
-from specdec_core.proposers.contract import Drafts
+from specdec_core.proposers import Proposer, Resources, TreeShape
 from specdec_core.record.schema import Header, Round
-from specdec_core.rules import Rule, rule_class
+from specdec_core.round import Context
+from specdec_core.rules import Rule
 from specdec_core.runtime.machine import packages
 from specdec_core.runtime.reader import Reader
 from specdec_core.sampling import Warp
+from specdec_core.sampling.penalties import Penalties
 from specdec_core.settings import Settings, as_settings
+from specdec_core.tree import Drafts
 
 from .check import check
-from .promises import breach
 from .prompt import check_window, read_prompt
 from .text import names_of
 
 Ask = Callable[[str], str]
-ROUNDED = 1e-3  # how far rounding may take the sum of a distribution from 1
 
 
-def no_tree(kind: type[Proposer], settings: Settings, models: Models) -> str | None:
+def no_tree(kind: type[Proposer], drafts: Drafts, models: Models) -> str | None:
     """Why a proposer cannot serve a model with recurrent layers, as a sentence; None if it can, or none has any."""
     pair = (models.target, models.draft if kind.uses_draft() else None)
     name = next((one.info.name for one in pair if isinstance(one, HubModel) and one.recurrent), None)
     if name is None:
         return None
     chains = "Choose one that proposes chains, such as 'draft-model' or 'prompt-lookup'."
-    if kind.drafts(settings) not in ("none", "chain"):
+    if drafts not in ("none", "chain"):
         return (
             f"The proposer '{kind.name}' proposes trees, and '{name}' has recurrent layers, whose one state cannot "
             f"follow several branches. {chains}"
@@ -87,7 +84,7 @@ class Plan:
     target: Reader
     proposer: Proposer
     rule: Rule
-    drafts: Drafts
+    shape: TreeShape
     start_context: Context
 
     @classmethod
@@ -100,14 +97,14 @@ class Plan:
             SpecdecError: one sentence.
         """
         settings = of_types(models, settings)
-        check(settings)
         settings = models.generation.resolved(settings)
-        kind, rule_kind = proposer_class(settings.proposer), rule_class(settings.rule)
-        models = models.drafting(kind.which_draft(settings))
+        choice = check(settings)
+        kind, shape = choice.proposer, choice.shape
+        models = models.drafting(kind.which_draft(choice.options))
         why_not = kind.why_not(models, ask is not None)
         if why_not is not None:
             raise SettingsError(why_not)
-        if (why_not := no_tree(kind, settings, models)) is not None:
+        if (why_not := no_tree(kind, shape.drafts, models)) is not None:
             raise SettingsError(why_not)
         text, ids = read_prompt(models, prompt)
         start = models.decoder_start
@@ -116,7 +113,7 @@ class Plan:
             models = replace(models, eos=models.eos | {models.turn_end})
         source, tokens = ([], ids) if start is None else (ids, [start])
         models = models.reading(source)
-        widest, capacity = kind.max_nodes(settings) + 1, kind.capacity(settings, len(tokens))
+        widest, capacity = shape.max_nodes + 1, shape.rows(settings, len(tokens))
         draft = None
         if kind.uses_draft() and models.draft:
             draft = models.draft.reader(kind.draft_capacity(capacity), widest)
@@ -129,7 +126,7 @@ class Plan:
             tokens=list(tokens),
             source=list(source),
             past=Penalties.of(settings).after(tokens),
-            policy=policy_class(settings)(policy_class(settings).read_options(settings), resources),
+            policy=choice.policy(choice.policy_options, resources),
         )
         return cls(
             models=models,
@@ -138,9 +135,9 @@ class Plan:
             prompt_ids=ids,
             chat=prompt if isinstance(prompt, Chat) else None,
             target=resources.target,
-            proposer=kind(resources, kind.read_options(settings)),
-            rule=rule_kind(rule_kind.read_options(settings)),
-            drafts=kind.drafts(settings),
+            proposer=kind(resources, choice.options),
+            rule=choice.rule(choice.rule_options),
+            shape=shape,
             start_context=start_context,
         )
 
@@ -159,58 +156,6 @@ class Plan:
         return (
             self.start_context.tokens[: self.start_context.prompt_length] if self.start_context.source else []
         )
-
-    def hold(self, context: Context, proposal: Proposal) -> None:
-        """Check a proposal against the contract; a violation is a bug in the proposer.
-
-        Raises:
-            SpecdecError: one sentence, naming the proposer and what it has to return; a ModelError for numbers that are
-                not finite, which may be its model's.
-        """
-        name = self.settings.proposer
-        if (wrong := breach(proposal, self.drafts, self.start_context.vocabulary)) is not None:
-            raise SpecdecError(f"The proposer '{name}' {wrong}.")
-        q = proposal.q
-        mean = 1.0 if q is None or not len(q) else float(q.sum()) / len(q)  # one number, whatever its size
-        if not math.isfinite(mean):
-            raise ModelError(
-                f"The proposer '{name}' drew from a q with numbers that are not finite (NaN or infinite). If a model "
-                "drafts, load it with dtype float32 or take another one; else the proposer is at fault."
-            )
-        if abs(mean - 1.0) > ROUNDED:
-            raise SpecdecError(
-                f"The proposer '{name}' has to give in `q` the distributions its tokens were drawn from, and its rows "
-                f"sum to {mean:.4g} on average, not to 1. `context.warp` makes distributions of logits."
-            )
-        if len(proposal.tree) > context.room:
-            raise SpecdecError(
-                f"The proposer '{name}' has to propose at most context.room nodes, {context.room} in this round, got "
-                f"{len(proposal.tree)}: the memory budget allows no more."
-            )
-        tree, most = proposal.read, self.proposer.max_nodes(self.settings)
-        if len(tree) > most:
-            raise SpecdecError(
-                f"The proposer '{name}' has to propose at most {most} nodes, as its max_nodes() says, got {len(tree)}."
-            )
-        vocabulary = self.start_context.vocabulary
-        if tree.tokens and not 0 <= min(tree.tokens) <= max(tree.tokens) < vocabulary:
-            raise SpecdecError(
-                f"The proposer '{name}' has to propose token ids from 0 to {vocabulary - 1}, got {min(tree.tokens)} to "
-                f"{max(tree.tokens)}."
-            )
-
-    def held_ahead(self, ahead: DraftedAhead | None) -> DraftedAhead:
-        """What a proposer's `observe` returned, with nothing drafted ahead for None.
-
-        Raises:
-            SpecdecError: one sentence, if it is something else.
-        """
-        if ahead is not None and not isinstance(ahead, DraftedAhead):
-            raise SpecdecError(
-                f"The proposer '{self.settings.proposer}' has to return None or a DraftedAhead from observe(), got "
-                f"{kind_of(ahead)}."
-            )
-        return ahead or DraftedAhead()
 
     def header(self) -> Header:
         """The trace's header."""

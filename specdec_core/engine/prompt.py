@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from operator import index
 
-from specdec_core.chat import MAX_PROMPT_CHARACTERS, MAX_SYSTEM, Chat, Prompt
-from specdec_core.errors import PromptError
+from specdec_core.foundations.errors import PromptError
 from specdec_core.models.bundle import Models
+from specdec_core.models.chat import MAX_PROMPT_CHARACTERS, MAX_SYSTEM, Chat, Prompt
 
 
 def check_window(models: Models, ids: Sequence[int], more: int) -> None:

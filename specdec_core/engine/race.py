@@ -6,9 +6,9 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from specdec_core.chat import Prompt
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.models.bundle import Models
+from specdec_core.models.chat import Prompt
 from specdec_core.record.schema import Race
 from specdec_core.settings import MAX_LANES, Settings
 

@@ -12,8 +12,8 @@ from specdec_core.settings import Settings
 class Text:
     """The output so far: ids, the piece of text each adds, and the piece's offset.
 
-    Stop strings are looked for as transformers looks for its `stop_strings`, in the text with the names of special
-    tokens written out; but one that begins in the prompt does not count.
+    Stop strings are looked for as transformers looks for its `stop_strings`: with the names of special tokens written
+    out, and where they begin in the prompt and end in the text. (Servers look for them in the text alone.)
     """
 
     def __init__(self, codec: Codec, prompt: Sequence[int], eos: Collection[int], settings: Settings) -> None:
@@ -23,6 +23,11 @@ class Text:
         self._special = {token: name for name, (token, special) in added.items() if special}
         self._seen = ""  # where stop strings are looked for
         self._pieces = Pieces(codec, prompt)
+        if self.stop:
+            end = max(map(len, self.stop))
+            before = Pieces(codec, prompt[:-end])
+            for token in prompt[-end:]:
+                self._show(token, before.push(token))
 
     def add(self, tokens: Sequence[int]) -> tuple[int, EndReason | None]:
         """Add a round's tokens up to the end of sequence, a stop string or the length limit, whichever comes first.
@@ -59,9 +64,14 @@ class Text:
 
     def _stops(self, token: int, piece: str) -> bool:
         """Whether a stop string ends within what the last token adds."""
+        shown = self._show(token, piece)
+        return any(stop in self._seen[1 - len(shown) - len(stop) :] for stop in self.stop if shown)
+
+    def _show(self, token: int, piece: str) -> str:
+        """A token's piece, or its name, which is looked at from now on."""
         shown = piece + self._special.get(token, "")
         self._seen += shown
-        return any(stop in self._seen[1 - len(shown) - len(stop) :] for stop in self.stop if shown)
+        return shown
 
 
 def names_of(codec: Codec, rounds: Iterable[Round], others: Iterable[int]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.registry import chosen, table
+from specdec_core.foundations.registry import chosen, table
 from specdec_core.settings import Settings
 
 from .base import LengthPolicy
@@ -25,7 +25,7 @@ __all__ = [
 
 _TABLE = (  # file.class, in the order in which they are offered
     "fixed.FixedLength",
-    "confidence.Confidence",
+    "confidence.ConfidenceLength",
     "heuristic.Heuristic",
     "cost_aware.CostAware",
 )

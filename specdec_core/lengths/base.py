@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from specdec_core.options import OptionSet, read
+from specdec_core.foundations.options import OptionSet, read
 from specdec_core.settings import Settings
 
 if TYPE_CHECKING:
-    from specdec_core.proposers.contract import Context, Outcome, Resources
+    from specdec_core.proposers.contract import Resources
+    from specdec_core.round import Context, Outcome
 
 
 class LengthPolicy(ABC):

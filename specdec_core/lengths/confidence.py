@@ -10,10 +10,10 @@ from pydantic import Field
 from .base import LengthPolicy
 
 if TYPE_CHECKING:
-    from specdec_core.proposers.contract import Context
+    from specdec_core.round import Context
 
 
-class Confidence(LengthPolicy):
+class ConfidenceLength(LengthPolicy):
     """Up to γ tokens, and none after a doubtful one (Assisted generation's `assistant_confidence_threshold`).
 
     The doubtful token itself is proposed: leaving it out because of its value would change its distribution. A tree

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from specdec_core.theory import pass_time
+from specdec_core.runtime.pass_times import pass_time
 
 from .base import LengthPolicy
 
 if TYPE_CHECKING:
-    from specdec_core.proposers.contract import Context, Outcome, Resources
+    from specdec_core.proposers.contract import Resources
+    from specdec_core.round import Context, Outcome
 
 
 def _starts_at_1(curve: list[float]) -> list[float]:

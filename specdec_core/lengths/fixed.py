@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .base import LengthPolicy
 
 if TYPE_CHECKING:
-    from specdec_core.proposers.contract import Context
+    from specdec_core.round import Context
 
 
 class FixedLength(LengthPolicy):

@@ -11,7 +11,8 @@ from specdec_core.settings import MAX_DRAFT_LENGTH, Settings
 from .base import LengthPolicy
 
 if TYPE_CHECKING:
-    from specdec_core.proposers.contract import Context, Outcome, Resources
+    from specdec_core.proposers.contract import Resources
+    from specdec_core.round import Context, Outcome
 
 
 class Heuristic(LengthPolicy):

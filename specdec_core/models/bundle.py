@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from specdec_core.errors import ModelError, SettingsError
+from specdec_core.foundations.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.angles import LengthReader, rotary
 from specdec_core.runtime.cpu_linear import arrange
-from specdec_core.runtime.crew import Crew, crew
 from specdec_core.runtime.cuda_graphs import Graphs
 from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
 from specdec_core.runtime.recurrent import RecurrentReader, attention_layers, recurrent
 from specdec_core.runtime.t5 import EncoderDecoder
+from specdec_core.runtime.thread_tuner import ThreadTuner, thread_tuner
 from specdec_core.runtime.windows import Windows
 
 from .draft_vocabulary import NarrowReader
@@ -116,7 +116,7 @@ class Models:
         turn_end: the token that ends an answer in the chat template, another end for prompts in that template.
         bos: the token an empty prompt starts from, if there is one.
         machine: a description of the device, for the record.
-        threads: the most CPU threads; see `crew`.
+        threads: the most CPU threads; see `thread_tuner`.
         generation: what the target's generation config requests.
     """
 
@@ -137,9 +137,9 @@ class Models:
     turn_end: int | None = None
 
     @property
-    def crew(self) -> Crew:
+    def thread_tuner(self) -> ThreadTuner:
         """Chooses how many of the CPU threads compute."""
-        return crew(self.target.info.name, self.dtype, self.threads, self.device == "cpu")
+        return thread_tuner(self.target.info.name, self.dtype, self.threads, self.device == "cpu")
 
     def drafting(self, which: str) -> Models:
         """These models with the chosen draft: "usual", "larger", "foreign", or "parallel", which is the usual one

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from specdec_core import assets
+from specdec_core.foundations.paths import assets
 
 BUNDLED = "bundled"
 CHAT = "smollm2-135m-instruct"  # the small chat model installed by set-up
@@ -30,7 +30,7 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """A target with its usual draft and the heads trained for it. All `parameters` are in millions.
 
     A tied input and output matrix is counted once.
@@ -69,12 +69,12 @@ class Entry:
 HEADS = ("medusa", "eagle", "eagle3", "mtp")  # the kinds of trained heads, as an entry's fields name them
 
 _ENTRIES = (
-    Entry(
+    CatalogueEntry(
         BUNDLED, "Specdec family (bundled)", "specdec-target", "specdec-draft", 7.9, 0.9, "Ships with the app; CPU.",
         larger_draft="specdec-draft-large", parallel_draft="specdec-draft-parallel", medusa="specdec-medusa",
         eagle="specdec-eagle", eagle3="specdec-eagle3", mtp="specdec-mtp", aliases=("tiny",),
     ),
-    Entry(
+    CatalogueEntry(
         CHAT, "SmolLM2 135M Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-draft", 134.5, 16.5,
         "A small chat model that runs on a laptop's CPU; its draft and its heads were trained for it in this project.",
         foreign_draft="specdec-draft", medusa="smollm2-medusa", eagle="smollm2-eagle", eagle3="smollm2-eagle3",
@@ -83,46 +83,46 @@ _ENTRIES = (
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         ),
     ),
-    Entry(
+    CatalogueEntry(
         "gpt2", "GPT-2 and DistilGPT-2", "openai-community/gpt2", "distilbert/distilgpt2", 124, 82,
         "The classic pair; the draft has half the layers, so there is little to gain.",
     ),
-    Entry(
+    CatalogueEntry(
         "gpt2-large", "GPT-2 large and DistilGPT-2", "openai-community/gpt2-large", "distilbert/distilgpt2", 774, 82,
         "The same draft with a target nine times its size.",
     ),
-    Entry(
+    CatalogueEntry(
         "qwen3-1.7b", "Qwen3 1.7B and 0.6B", "Qwen/Qwen3-1.7B", "Qwen/Qwen3-0.6B", 1721, 596,
         "A current pair with a chat template.",
     ),
-    Entry(
+    CatalogueEntry(
         "qwen2.5-1.5b", "Qwen2.5 1.5B and 0.5B Instruct", "Qwen/Qwen2.5-1.5B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct",
         1544, 494, "Instruction-tuned, good at code and copying.",
     ),
-    Entry(
+    CatalogueEntry(
         "smollm2-1.7b", "SmolLM2 1.7B and 135M", "HuggingFaceTB/SmolLM2-1.7B-Instruct", CHAT, 1711, 134.5,
         "A draft a thirteenth of its target's size.",
     ),
-    Entry(
+    CatalogueEntry(
         "smollm2-360m", "SmolLM2 360M and 135M", "HuggingFaceTB/SmolLM2-360M-Instruct", CHAT, 362, 134.5,
         "Small enough for a laptop.",
     ),
-    Entry(
+    CatalogueEntry(
         "opt-1.3b", "OPT 1.3B and 125M", "facebook/opt-1.3b", "facebook/opt-125m", 1316, 125,
         "An older pair; its files on the hub may be pickles, which are refused.",
     ),
-    Entry(
+    CatalogueEntry(
         "pythia-1.4b", "Pythia 1.4B and 70M", "EleutherAI/pythia-1.4b", "EleutherAI/pythia-70m", 1415, 70,
         "GPT-NeoX layout; a draft a twentieth of its target's size.",
     ),
-    Entry(
+    CatalogueEntry(
         "t5-base", "T5 base and small", "google-t5/t5-base", "google-t5/t5-small", 223, 60,
         "Encoder–decoder; begin with a task, as in 'translate English to German: …' or 'summarize: …'.",
     ),
 )  # fmt: skip
 
 
-def entries() -> list[Entry]:
+def entries() -> list[CatalogueEntry]:
     """The catalogue, the bundled family first."""
     return list(_ENTRIES)
 
@@ -132,12 +132,12 @@ def names() -> list[str]:
     return [name for entry in _ENTRIES for name in (entry.name, *entry.aliases)]
 
 
-def find(name: str) -> Entry | None:
+def find(name: str) -> CatalogueEntry | None:
     """The entry of that name, alias or target id."""
     return named(name) or next((entry for entry in _ENTRIES if name == entry.target), None)
 
 
-def named(name: str) -> Entry | None:
+def named(name: str) -> CatalogueEntry | None:
     """The entry of that name or alias, such as 'gpt2' or 'tiny'."""
     return next((entry for entry in _ENTRIES if name == entry.name or name in entry.aliases), None)
 

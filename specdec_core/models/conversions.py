@@ -20,7 +20,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 MANIFEST = "conversion.json"
 VERSION = 2  # of the conversion format; copies of another version are made again
@@ -47,7 +47,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class ConvertedCopy:
     """One converted model in the cache. `bytes` are what its files take."""
 
     name: str
@@ -86,14 +86,14 @@ def folder() -> Path:
     return Path(cache) / "specdec-lab" / "models"
 
 
-def copies() -> list[Copy]:
+def copies() -> list[ConvertedCopy]:
     """What the cache holds, by name."""
     found = []
     for path in sorted(folder().glob("*/")):
         if NAME.fullmatch(path.name) and (path / MANIFEST).is_file():
             listed = _read(path)
             size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-            found.append(Copy(path.name, path, size, listed.origin if listed else None))
+            found.append(ConvertedCopy(path.name, path, size, listed.origin if listed else None))
     return found
 
 

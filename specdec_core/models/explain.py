@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from specdec_core.errors import ModelError, meant
+from specdec_core.foundations.errors import ModelError, meant
 
 from .catalogue import names
 
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-LONGEST = 200  # characters of a library's own message
+MAX_MESSAGE_LENGTH = 200  # characters of a library's own message
 
 
 class sentences:
@@ -108,7 +108,7 @@ def _other(source: str, text: str, kind: str) -> str:
     return f"'{short(source)}' could not be loaded; what reads it says: {first or kind}. Check its files."
 
 
-def cut(text: str, most: int = LONGEST) -> str:
+def cut(text: str, most: int = MAX_MESSAGE_LENGTH) -> str:
     """The beginning of a text, ending at a word and with an ellipsis where something is left out."""
     if len(text) <= most:
         return text

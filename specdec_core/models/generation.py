@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeGuard
 
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.settings import Settings
 
 OFF: dict[str, float] = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "min_p": 0.0}

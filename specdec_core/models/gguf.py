@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from specdec_core.errors import ModelError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import ModelError
+from specdec_core.foundations.lazy_torch import torch
 
 from . import conversions, gguf_config, gguf_header, hub
 from .conversions import Origin, Report, quiet
 from .explain import sentences
-from .gguf_header import SUFFIX, Header
+from .gguf_header import SUFFIX, GgufHeader
 from .gguf_kinds import companion
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def converted(path: Path, report: Report = quiet, name: str | None = None, sha25
     )
 
 
-def check(path: Path) -> Header:
+def check(path: Path) -> GgufHeader:
     """The header of a file that is a complete, readable GGUF model; of all its files where it is split.
 
     Raises:
@@ -130,7 +130,7 @@ def check(path: Path) -> Header:
     return header
 
 
-def _check_splitting(header: Header) -> None:
+def _check_splitting(header: GgufHeader) -> None:
     """Refuse a byte-level vocabulary whose way of splitting text transformers would replace by GPT-2's."""
     from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
 
@@ -144,7 +144,7 @@ def _check_splitting(header: Header) -> None:
         )
 
 
-def _convert(header: Header, folder: Path, report: Report) -> None:
+def _convert(header: GgufHeader, folder: Path, report: Report) -> None:
     """Write the model of a GGUF file into `folder`: configuration, tokenizer, bfloat16 weights."""
     from safetensors.torch import save_file
     from transformers import PreTrainedTokenizerFast
@@ -168,7 +168,7 @@ def _convert(header: Header, folder: Path, report: Report) -> None:
         _write_config(header, config, model, folder)
 
 
-def _write_config(header: Header, config: PreTrainedConfig, model: PreTrainedModel, folder: Path) -> None:
+def _write_config(header: GgufHeader, config: PreTrainedConfig, model: PreTrainedModel, folder: Path) -> None:
     config.architectures = [type(model).__name__]
     config.dtype = torch.bfloat16
     config.name_or_path = ""  # a path on this machine
@@ -181,7 +181,7 @@ def _write_config(header: Header, config: PreTrainedConfig, model: PreTrainedMod
         model.generation_config.save_pretrained(str(folder))
 
 
-def _processor(header: Header, model: PreTrainedModel) -> Any:
+def _processor(header: GgufHeader, model: PreTrainedModel) -> Any:
     """What puts a tensor's numbers into transformers' order."""
     from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor
 
@@ -190,7 +190,7 @@ def _processor(header: Header, model: PreTrainedModel) -> Any:
     return kind(config=model.config.to_dict())
 
 
-def _names(header: Header, model: PreTrainedModel) -> dict[str, str]:
+def _names(header: GgufHeader, model: PreTrainedModel) -> dict[str, str]:
     """The names of `model`'s weights by those of the file."""
     from transformers.modeling_gguf_pytorch_utils import get_gguf_hf_weights_map
 
@@ -199,7 +199,7 @@ def _names(header: Header, model: PreTrainedModel) -> dict[str, str]:
     return found
 
 
-def _check_tensors(header: Header, names: Iterable[str], used: frozenset[str]) -> None:
+def _check_tensors(header: GgufHeader, names: Iterable[str], used: frozenset[str]) -> None:
     """Refuse a file with a tensor that nothing reads."""
     known = {*names, *used}
     known |= {f"{name}.weight" for name in known if "_exps" in name}  # experts, whose names have no ending
@@ -214,7 +214,7 @@ def _check_tensors(header: Header, names: Iterable[str], used: frozenset[str]) -
 
 
 def _weights(
-    header: Header, model: PreTrainedModel, names: dict[str, str], report: Report
+    header: GgufHeader, model: PreTrainedModel, names: dict[str, str], report: Report
 ) -> dict[str, Tensor]:
     """The weights of a GGUF file under the names of `model`, bfloat16."""
     processor = _processor(header, model)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
-from .gguf_header import Header
+from .gguf_header import GgufHeader
 from .gguf_kinds import BLOCK, NEXTN
 from .gguf_positions import positions
 
@@ -55,14 +55,14 @@ _TOKENS = {
 }
 
 
-class Entries:
+class GgufEntries:
     """The entries of a file's architecture, which remember what was read.
 
     Raises:
         ModelError: by each method, naming the entry.
     """
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: GgufHeader) -> None:
         self.header, self.name = header, header.path.name
         self._prefix = f"{header.architecture}."
         self._read: set[str] = set()
@@ -119,7 +119,7 @@ Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class GgufKind:
     """How an architecture of llama.cpp's files is described to transformers.
 
     `sizes` are further entries that must be there, by their names in the configuration; `fixed` is what the
@@ -130,30 +130,30 @@ class Kind:
     sizes: Mapping[str, str] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     epsilon: tuple[str, str] = (EPSILON, "rms_norm_eps")
-    more: Callable[[Entries, Values], None] | None = None
+    more: Callable[[GgufEntries, Values], None] | None = None
     rotary: bool = True
 
 
-def _llama(entries: Entries, values: Values) -> None:
+def _llama(entries: GgufEntries, values: Values) -> None:
     entries.expect("attention.scale", values["head_dim"] ** -0.5)
     if window := entries.get("attention.sliding_window"):
         values |= {"model_type": "mistral", "sliding_window": window}
 
 
-def _gemma2(entries: Entries, values: Values) -> None:
+def _gemma2(entries: GgufEntries, values: Values) -> None:
     """llama.cpp does not write what queries are scaled by: the 27B model's is its width by heads."""
     _gemma(entries, values, largest=46, pattern=2)
     values["attn_logit_softcapping"] = entries.get("attn_logit_softcapping") or None
 
 
-def _gemma3(entries: Entries, values: Values) -> None:
+def _gemma3(entries: GgufEntries, values: Values) -> None:
     _gemma(entries, values, largest=62, pattern=6)
     scaled = values.pop("rope_parameters")
     local = {"rope_type": "default", "rope_theta": entries.get("rope.freq_base_swa", 10_000.0)}
     values["rope_parameters"] = {"full_attention": scaled, "sliding_attention": local}
 
 
-def _gemma(entries: Entries, values: Values, largest: int, pattern: int) -> None:
+def _gemma(entries: GgufEntries, values: Values, largest: int, pattern: int) -> None:
     layers, heads = values["num_hidden_layers"], values["num_attention_heads"]
     scale = values["hidden_size"] // heads if layers == largest else values["head_dim"]
     entries.expect("attention.scale", scale**-0.5)
@@ -174,17 +174,17 @@ def _gemma(entries: Entries, values: Values, largest: int, pattern: int) -> None
     }
 
 
-def _experts(entries: Entries, values: Values) -> None:
+def _experts(entries: GgufEntries, values: Values) -> None:
     entries.expect("expert_gating_func", 1)  # softmax
     entries.expect("expert_weights_norm", bool(values.get("norm_topk_prob")))
 
 
-def _phi3(entries: Entries, values: Values) -> None:
+def _phi3(entries: GgufEntries, values: Values) -> None:
     window = entries.get("attention.sliding_window")
     values["sliding_window"] = window if window else None
 
 
-def _granite(entries: Entries, values: Values) -> None:
+def _granite(entries: GgufEntries, values: Values) -> None:
     values |= {
         "attention_multiplier": entries.get("attention.scale") or values["head_dim"] ** -0.5,
         "embedding_multiplier": entries.get("embedding_scale") or 1.0,
@@ -193,7 +193,7 @@ def _granite(entries: Entries, values: Values) -> None:
     }
 
 
-def _gpt2(entries: Entries, values: Values) -> None:
+def _gpt2(entries: GgufEntries, values: Values) -> None:
     entries.expect("attention.head_count_kv", values["num_attention_heads"])
     for key in ("num_key_value_heads", "head_dim"):
         values.pop(key)
@@ -210,24 +210,24 @@ _EXPERTS = {
 }
 _GELU = {"hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh"}
 KINDS = {
-    "llama": Kind("llama", more=_llama),
-    "qwen2": Kind("qwen2"),
-    "qwen3": Kind("qwen3"),
-    "qwen2moe": Kind(
+    "llama": GgufKind("llama", more=_llama),
+    "qwen2": GgufKind("qwen2"),
+    "qwen3": GgufKind("qwen3"),
+    "qwen2moe": GgufKind(
         "qwen2_moe",
         {**_EXPERTS, "expert_shared_feed_forward_length": "shared_expert_intermediate_size"},
         more=_experts,
     ),
-    "qwen3moe": Kind("qwen3_moe", _EXPERTS, {"norm_topk_prob": True}, more=_experts),
-    "gemma": Kind("gemma", fixed=_GELU),
-    "gemma2": Kind("gemma2", fixed=_GELU, more=_gemma2),
-    "gemma3": Kind("gemma3_text", fixed=_GELU, more=_gemma3),
-    "granite": Kind("granite", more=_granite),
-    "olmo2": Kind("olmo2"),
-    "phi3": Kind("phi3", more=_phi3),
-    "smollm3": Kind("smollm3", fixed={"no_rope_layer_interval": 4}),
-    "starcoder2": Kind("starcoder2", epsilon=(LAYER_EPSILON, "norm_epsilon")),
-    "gpt2": Kind("gpt2", epsilon=(LAYER_EPSILON, "layer_norm_epsilon"), more=_gpt2, rotary=False),
+    "qwen3moe": GgufKind("qwen3_moe", _EXPERTS, {"norm_topk_prob": True}, more=_experts),
+    "gemma": GgufKind("gemma", fixed=_GELU),
+    "gemma2": GgufKind("gemma2", fixed=_GELU, more=_gemma2),
+    "gemma3": GgufKind("gemma3_text", fixed=_GELU, more=_gemma3),
+    "granite": GgufKind("granite", more=_granite),
+    "olmo2": GgufKind("olmo2"),
+    "phi3": GgufKind("phi3", more=_phi3),
+    "smollm3": GgufKind("smollm3", fixed={"no_rope_layer_interval": 4}),
+    "starcoder2": GgufKind("starcoder2", epsilon=(LAYER_EPSILON, "norm_epsilon")),
+    "gpt2": GgufKind("gpt2", epsilon=(LAYER_EPSILON, "layer_norm_epsilon"), more=_gpt2, rotary=False),
 }
 _BIASES = {
     "attention_bias": ("attn_q", "attn_k", "attn_v", "attn_output"),
@@ -240,7 +240,7 @@ FOLLOWING = {
 }  # rotary pairs are neighbours in their files, halves in transformers
 
 
-def config(header: Header) -> tuple[PreTrainedConfig, frozenset[str]]:
+def config(header: GgufHeader) -> tuple[PreTrainedConfig, frozenset[str]]:
     """The configuration of a file's model, and the tensors that it uses up, such as factors of the positions, or that
     are not part of the target, such as multi-token-prediction modules.
 
@@ -249,7 +249,7 @@ def config(header: Header) -> tuple[PreTrainedConfig, frozenset[str]]:
     """
     from transformers import AutoConfig
 
-    kind, entries = KINDS[header.architecture], Entries(header)
+    kind, entries = KINDS[header.architecture], GgufEntries(header)
     values, used = _values(kind, entries, header)
     entries.check_all_read()
     made: PreTrainedConfig = AutoConfig.for_model(**values)
@@ -265,7 +265,7 @@ def _biased(names: frozenset[str], stems: tuple[str, ...], layers: int) -> bool:
     return any(counts) and set(counts) <= {0, layers}
 
 
-def _values(kind: Kind, entries: Entries, header: Header) -> tuple[Values, frozenset[str]]:
+def _values(kind: GgufKind, entries: GgufEntries, header: GgufHeader) -> tuple[Values, frozenset[str]]:
     values: Values = {"model_type": kind.model_type, **kind.fixed}
     layers, apart = _layers(entries, header)
     values["num_hidden_layers"] = layers
@@ -300,7 +300,7 @@ def _values(kind: Kind, entries: Entries, header: Header) -> tuple[Values, froze
     return values, used | apart
 
 
-def _layers(entries: Entries, header: Header) -> tuple[int, frozenset[str]]:
+def _layers(entries: GgufEntries, header: GgufHeader) -> tuple[int, frozenset[str]]:
     """How many layers the model has, and the tensors of multi-token-prediction modules behind them, which a target
     computes without: llama.cpp counts them as blocks, and `nextn_predict_layers` says how many of those they are."""
     count, extra = int(entries.need("block_count")), entries.get("nextn_predict_layers", 0)

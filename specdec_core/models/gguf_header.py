@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 MAGIC = b"GGUF"
 SUFFIX = ".gguf"
 VERSIONS = (2, 3)
 LARGEST_BYTES = 16_000_000_000
-MOST_TENSORS = 100_000
-MOST_DIMENSIONS = 4
+MAX_TENSORS = 100_000
+MAX_DIMENSIONS = 4
 PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.gguf)", re.IGNORECASE)
 _FIXED = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
@@ -49,7 +49,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class GgufHeader:
     """What a model's file, or its files together, say before the weights.
 
     `facts` are the metadata; an array of strings is given as its length.
@@ -80,7 +80,7 @@ def parts(path: Path) -> list[Path]:
     return [path.with_name(f"{stem}-{at:05}-of-{count}{suffix}") for at in range(1, int(count) + 1)]
 
 
-def read(path: Path) -> Header:
+def read(path: Path) -> GgufHeader:
     """The header of a whole GGUF model: of all its files where it is split.
 
     Raises:
@@ -101,7 +101,7 @@ def read(path: Path) -> Header:
             f"'{path.name}' is one part of a model that was split into {count}, and its name does not say where the "
             f"others are (…-00001-of-{count:05}.gguf). Give it the name it was published with, or join the parts."
         )
-    return Header(files[0], headers[0].facts, tuple(stored for one in headers for stored in one.tensors))
+    return GgufHeader(files[0], headers[0].facts, tuple(stored for one in headers for stored in one.tensors))
 
 
 def unpack(stored: Stored) -> np.ndarray:
@@ -121,7 +121,7 @@ def _size(file: Path) -> int:
         raise ModelError(f"'{file.name}' cannot be read: {error.strerror or 'unknown reason'}.") from error
 
 
-def _one(path: Path) -> Header:
+def _one(path: Path) -> GgufHeader:
     """The header of one file."""
     name = path.name
     try:
@@ -149,14 +149,14 @@ class _Reader:
     def __init__(self, path: Path, content: mmap.mmap) -> None:
         self.path, self.content, self.at = path, content, len(MAGIC)
 
-    def header(self) -> Header:
+    def header(self) -> GgufHeader:
         edition, tensors, entries = self.take("IQQ")
         if edition not in VERSIONS:
             raise ModelError(
                 f"'{self.path.name}' is of version {edition} of the GGUF format (its bytes read as little-endian), and "
                 f"versions {' and '.join(map(str, VERSIONS))} are read. Choose a newer file."
             )
-        if tensors > MOST_TENSORS or entries > MOST_TENSORS:
+        if tensors > MAX_TENSORS or entries > MAX_TENSORS:
             raise ValueError("too many")
         facts = {}
         for _ in range(entries):
@@ -172,7 +172,7 @@ class _Reader:
             for name, shape, kind, offset in table
         )
         self.whole(found)
-        return Header(self.path, facts, found)
+        return GgufHeader(self.path, facts, found)
 
     def whole(self, found: Collection[Stored]) -> None:
         """Refuse a file that ends before its last tensor, or whose tensors overlap: a small file could expand without
@@ -218,7 +218,7 @@ class _Reader:
 
     def tensor(self) -> tuple[str, tuple[int, ...], int, int]:
         name, (dimensions,) = self.text(), self.take("I")
-        if not 0 < dimensions <= MOST_DIMENSIONS:
+        if not 0 < dimensions <= MAX_DIMENSIONS:
             raise ValueError(f"{dimensions} dimensions")
         shape = self.take(f"{dimensions}Q")
         kind, offset = self.take("IQ")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .gguf_header import PART, SUFFIX, Header
+from .gguf_header import PART, SUFFIX, GgufHeader
 
 ORDER = ("q8_0", "q6_k", "q5_k_m", "q4_k_m")  # nearly exact ones first
 NEXTN = re.compile(r"blk\.(\d+)\.nextn\.")
@@ -40,7 +40,7 @@ _PERHAPS = re.compile(
 )
 
 
-def companion(header: Header) -> str | None:
+def companion(header: GgufHeader) -> str | None:
     """What a file is if it is no model, in words; None for a model."""
     facts, kind = header.facts, header.architecture
     if found := _TYPES.get(str(facts.get("general.type", "")).lower()):

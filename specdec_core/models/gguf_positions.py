@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
-from .gguf_header import Header, unpack
+from .gguf_header import GgufHeader, unpack
 
 if TYPE_CHECKING:
-    from .gguf_config import Entries
+    from .gguf_config import GgufEntries
 
 FREQUENCIES = "rope_freqs.weight"
 LONG, SHORT = "rope_factors_long.weight", "rope_factors_short.weight"
@@ -21,7 +21,7 @@ _LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_positi
 
 
 def positions(
-    entries: Entries, header: Header, width: int, context: int
+    entries: GgufEntries, header: GgufHeader, width: int, context: int
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """The `rope_parameters` of transformers for heads of this width, and the tensors they were made from.
 
@@ -60,7 +60,7 @@ def positions(
     ), frozenset()
 
 
-def _factors(header: Header, name: str, turned: int) -> np.ndarray:
+def _factors(header: GgufHeader, name: str, turned: int) -> np.ndarray:
     found = unpack(next(stored for stored in header.tensors if stored.name == name)).reshape(-1)
     if len(found) != turned // 2 or not np.isfinite(found).all() or (found <= 0).any():
         raise ModelError(
@@ -71,8 +71,8 @@ def _factors(header: Header, name: str, turned: int) -> np.ndarray:
 
 
 def _yarn(
-    entries: Entries,
-    header: Header,
+    entries: GgufEntries,
+    header: GgufHeader,
     tensors: dict[str, np.ndarray],
     factor: float,
     louder: float,
@@ -94,7 +94,7 @@ def _yarn(
 
 
 def _longrope(
-    entries: Entries, tensors: dict[str, np.ndarray], factor: float
+    entries: GgufEntries, tensors: dict[str, np.ndarray], factor: float
 ) -> tuple[np.ndarray, np.ndarray]:
     if LONG not in tensors or SHORT not in tensors or FREQUENCIES in tensors:
         names = " and ".join(f"'{name}'" for name in (LONG, SHORT))

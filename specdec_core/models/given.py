@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specdec_core.errors import ModelError, kind_of
+from specdec_core.foundations.errors import ModelError, kind_of
 
 
 def check_loaded(tokenizer: object, target: object, *drafts: object) -> None:

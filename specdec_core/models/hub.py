@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.errors import DownloadRefused, ModelError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import DownloadRefused, ModelError
+from specdec_core.foundations.lazy_torch import torch
 
 from . import surplus, weight_files
 from .explain import no_weights, sentences, short
@@ -25,8 +25,8 @@ HUB_FILE = re.compile(
     r"(?P<repository>[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})(/(?P<file>[\w.-]{1,200}\.gguf))?",
     re.ASCII,
 )
-LONGEST_NAME = 1_000
-MOST_LAYERS = 1_000  # more than any model has; stops a hostile configuration from building forever
+MAX_NAME_LENGTH = 1_000
+MAX_LAYERS = 1_000  # more than any model has; stops a hostile configuration from building forever
 Report = Callable[[int, int], None]  # bytes so far, bytes in all
 
 
@@ -120,9 +120,9 @@ def check_name(name: str) -> None:
     """
     if not name.strip():
         raise ModelError("The model's name is empty. Give a catalogue name, a hub id or a folder.")
-    if len(name) > LONGEST_NAME:
+    if len(name) > MAX_NAME_LENGTH:
         raise ModelError(
-            f"A model's name has at most {LONGEST_NAME} characters, got {len(name):,}. Give a hub id or a folder."
+            f"A model's name has at most {MAX_NAME_LENGTH} characters, got {len(name):,}. Give a hub id or a folder."
         )
 
 
@@ -265,9 +265,9 @@ def check_config(config: PreTrainedConfig, name: str) -> None:
         ModelError: if its sizes are implausible, or see `check_architecture`.
     """
     layers = getattr(config, "num_hidden_layers", 1)
-    if isinstance(layers, int) and not 0 < layers <= MOST_LAYERS:
+    if isinstance(layers, int) and not 0 < layers <= MAX_LAYERS:
         raise ModelError(
-            f"'{name}' says it has {layers:,} layers, and 1 to {MOST_LAYERS:,} are read. Correct its config.json."
+            f"'{name}' says it has {layers:,} layers, and 1 to {MAX_LAYERS:,} are read. Correct its config.json."
         )
     check_architecture(config, name)
 
@@ -310,7 +310,9 @@ def check_architecture(config: PreTrainedConfig, name: str) -> None:
     if recurrent(config):
         return
     layers = {type(layer) for layer in DynamicCache(config=config).layers}
-    stateful = getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_is_stateful", False)
+    # of a class with recurrent layers a model may have none
+    attends = set(getattr(config, "layer_types", None) or [""]) <= {"full_attention", "sliding_attention"}
+    stateful = getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_is_stateful", False) and not attends
     if stateful or not layers <= {DynamicLayer, DynamicSlidingWindowLayer}:
         raise ModelError(
             f"'{name}' ({config.model_type}) keeps a recurrent state in a form that cannot be copied here, so it could "

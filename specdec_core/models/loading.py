@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from specdec_core.errors import ModelError, OtherTokenizer
+from specdec_core.foundations.errors import ModelError, OtherTokenizer
 from specdec_core.runtime.check import self_check, skeleton, window_check
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import works

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from specdec_core.errors import ModelError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import ModelError
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.runtime.machine import available_bytes
 
 from . import catalogue, gguf, gguf_header, sources, weight_files
@@ -21,7 +21,7 @@ ROOM = 1.1  # weights and what computing with them takes, as a multiple of their
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class MemoryNeed:
     """What a model takes before it is loaded: its parameters, and bytes of memory for its weights."""
 
     name: str
@@ -29,7 +29,7 @@ class Need:
     bytes: int
 
 
-def need(source: str, device: torch.device, dtype: torch.dtype) -> Need:
+def need(source: str, device: torch.device, dtype: torch.dtype) -> MemoryNeed:
     """What the model of a folder or hub id needs, from its configuration alone: parameters are counted without
     allocating them. Weights that stay quantised take as much as their files, where these are here.
 
@@ -45,7 +45,7 @@ def need(source: str, device: torch.device, dtype: torch.dtype) -> Need:
     packed = method(config) not in (None, *WIDENED)
     here = weight_files.of_folder(Path(source)) if packed and Path(source).is_dir() else []
     files = sum(file.stat().st_size for file in here)
-    return Need(name, count, int((files or count * dtype.itemsize) * ROOM))
+    return MemoryNeed(name, count, int((files or count * dtype.itemsize) * ROOM))
 
 
 def ahead(name: str, draft: str | None, device: torch.device, dtype: torch.dtype) -> tuple[str, bool]:
@@ -61,22 +61,23 @@ def ahead(name: str, draft: str | None, device: torch.device, dtype: torch.dtype
     return said(needs, device)
 
 
-def _parts(name: str, device: torch.device, dtype: torch.dtype) -> list[Need]:
+def _parts(name: str, device: torch.device, dtype: torch.dtype) -> list[MemoryNeed]:
     entry = catalogue.find(name)
     return _listed(entry, dtype) if entry is not None else [_ahead(name, device, dtype)]
 
 
-def _listed(entry: catalogue.Entry, dtype: torch.dtype) -> list[Need]:
+def _listed(entry: catalogue.CatalogueEntry, dtype: torch.dtype) -> list[MemoryNeed]:
     """What the catalogue says of an entry's target and draft."""
     parts = [(entry.target, entry.parameters)]
     if entry.draft is not None:
         parts.append((entry.draft, entry.draft_parameters))
     return [
-        Need(short(name), int(size * 1e6), int(size * 1e6 * dtype.itemsize * ROOM)) for name, size in parts
+        MemoryNeed(short(name), int(size * 1e6), int(size * 1e6 * dtype.itemsize * ROOM))
+        for name, size in parts
     ]
 
 
-def _ahead(name: str, device: torch.device, dtype: torch.dtype) -> Need:
+def _ahead(name: str, device: torch.device, dtype: torch.dtype) -> MemoryNeed:
     check_name(name)
     path = Path(sources.resolve(name))
     bare = path.is_dir() and not (path / "config.json").is_file()
@@ -95,7 +96,7 @@ def _ahead(name: str, device: torch.device, dtype: torch.dtype) -> Need:
     return need(source, device, dtype)
 
 
-def check_memory(needs: Sequence[Need], device: torch.device) -> str:
+def check_memory(needs: Sequence[MemoryNeed], device: torch.device) -> str:
     """What some models need together and what is free, as a sentence, unless that cannot fit.
 
     Raises:
@@ -107,7 +108,7 @@ def check_memory(needs: Sequence[Need], device: torch.device) -> str:
     return sentence
 
 
-def said(needs: Sequence[Need], device: torch.device) -> tuple[str, bool]:
+def said(needs: Sequence[MemoryNeed], device: torch.device) -> tuple[str, bool]:
     """What some models need together and what is free, as a sentence, and whether loading them would be tried."""
     needed, free = sum(one.bytes for one in needs), available_bytes(device)
     parameters = sum(one.parameters for one in needs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 # the method in a config.json → its name, and the packages (as they are imported) that transformers needs for it
 METHODS: dict[str, tuple[str, tuple[str, ...]]] = {

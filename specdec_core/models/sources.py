@@ -13,11 +13,11 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 from . import catalogue, conversions, gguf_header, hub
 from . import gguf as gguf_files
-from .catalogue import Entry, Package
+from .catalogue import CatalogueEntry, Package
 from .conversions import Report, quiet
 
 
@@ -102,7 +102,7 @@ def fetch(name: str, report: hub.Report = lambda done, total: None, most: int | 
             hub.fetch(part, report, most)
 
 
-def _kept(entry: Entry) -> bool:
+def _kept(entry: CatalogueEntry) -> bool:
     """Whether the weights of an entry are on this machine, from a package or converted."""
     package = entry.package
     return package is not None and bool(
@@ -120,7 +120,7 @@ def packaged_file(package: Package) -> Path | None:
     return found if found is not None and found.is_file() else None
 
 
-def _packaged(entry: Entry, package: Package, report: Report) -> str:
+def _packaged(entry: CatalogueEntry, package: Package, report: Report) -> str:
     if (folder := conversions.find(entry.name, package.sha256)) is not None:
         return str(folder)
     if (file := packaged_file(package)) is not None:

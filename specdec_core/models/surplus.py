@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 from . import weight_files
 from .explain import short

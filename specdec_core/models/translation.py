@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 
 from .tokenizer import BROKEN, Codec, incomplete
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BEFORE = 32  # bytes before a split that it may depend on
 MARK = b"\xff\xfe\xff"  # bytes that UTF-8 does not use
 _MARKED = re.compile(b"(%b[^\xff]*%b)" % (MARK, MARK))
-MOST = 8  # tokens that one of the target's is read as; of a longer spelling the last ones
+MAX_PIECES = 8  # tokens that one of the target's is read as; of a longer spelling the last ones
 
 
 class Spelling:
@@ -193,6 +193,6 @@ class ForeignDraft:
             if (own := self.shared.get(token)) is not None:
                 ids = [own]
             else:
-                ids = self.own.longest_first(self.target.bytes.get(token, b""))[-MOST:]
+                ids = self.own.longest_first(self.target.bytes.get(token, b""))[-MAX_PIECES:]
             self._spelled[token] = ids
         return self._spelled[token]

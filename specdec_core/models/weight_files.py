@@ -11,7 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 from .explain import no_weights, short
 

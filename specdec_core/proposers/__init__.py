@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from specdec_core.registry import chosen, table
+from specdec_core.foundations.registry import chosen, table
+from specdec_core.round import Context, DraftedAhead, Dropped, Outcome, Proposal
+from specdec_core.tree import Drafts
 
-from .contract import Context, DraftedAhead, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
+from .contract import Proposer, Resources, TreeShape
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
@@ -59,6 +61,7 @@ __all__ = [
     "Proposal",
     "Proposer",
     "Resources",
+    "TreeShape",
     "available",
     "proposer_class",
 ]

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
+from specdec_core.round import Context, Proposal
 from specdec_core.sampling import draw
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Proposal, Proposer
+from .contract import Proposer
 
 if TYPE_CHECKING:
     from torch import Tensor

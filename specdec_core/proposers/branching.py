@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from specdec_core.errors import SettingsError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import SettingsError
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.lengths import room
+from specdec_core.round import Context, DraftedAhead, Dropped, Outcome, Proposal
 from specdec_core.sampling import narrow
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, DraftedAhead, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
+from .contract import Proposer, Resources, TreeShape
 from .draft_model import WHICH, readable
 from .drafting_ahead import Ahead
 from .growth import Growth, Rows, TreeGuess
@@ -27,7 +28,7 @@ from .growth import Growth, Rows, TreeGuess
 if TYPE_CHECKING:
     from specdec_core.runtime.reader import Reader
 
-MOST = 1_024  # tokens drafted per round; keeps traces readable
+MAX_DRAFTED = 1_024  # tokens drafted per round; keeps traces readable
 
 
 class Branching(Proposer):
@@ -40,9 +41,6 @@ class Branching(Proposer):
         "The draft model proposes several tokens at each position, and the target checks the whole tree in one pass. "
         "It is slower when that wider pass costs more than the second guesses gain, as on a processor that is already "
         "busy with a chain."
-    )
-    priced_words = (
-        "A draft pass costs what the profile gives for its draft model, each level as wide as recorded."
     )
     needs = ("draft",)
     can_overlap = True
@@ -105,30 +103,22 @@ class Branching(Proposer):
         )
 
     @classmethod
-    def check(cls, settings: Settings) -> None:
-        super().check(settings)
-        options = cls.read_options(settings)
+    def check(cls, settings: Settings, options: Any) -> None:
         most = options.width * (1 + (options.depth - 1) * options.beam)
-        if options.rerank and most > MOST:
+        if options.rerank and most > MAX_DRAFTED:
             raise SettingsError(
-                f"The proposer 'branching' would draft up to {most:,} tokens each round; at most {MOST:,} are "
+                f"The proposer 'branching' would draft up to {most:,} tokens each round; at most {MAX_DRAFTED:,} are "
                 "recorded. Lower width, levels or followed per level, or switch rerank off."
             )
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        options = cls.read_options(settings)
-        if settings.temperature == 0.0 or options.draw == "likeliest":
-            return "fixed tree"
-        return "distinct tree" if options.draw == "distinct" else "independent tree"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
         """Includes what the draft reads without proposing it, and with overlap a second tree after the first."""
-        options = cls.read_options(settings)
         read = (options.depth - 1) * options.beam
-        most: int = max(options.nodes, 2 * read + 2 if settings.overlap else read)
-        return most
+        most = max(options.nodes, 2 * read + 2 if settings.overlap else read)
+        if settings.temperature == 0.0 or options.draw == "likeliest":
+            return TreeShape("fixed tree", most)
+        return TreeShape("distinct tree" if options.draw == "distinct" else "independent tree", most)
 
     def start(self, context: Context) -> None:
         self.draft.prefill(readable(context.tokens[:-1], self.draft))
@@ -184,7 +174,7 @@ class Branching(Proposer):
             tree,
             q=torch.stack(growth.q) if growth.drawn else None,
             logits=narrow(torch.cat(growth.logits), ids)[rows],
-            scores=narrow(torch.cat(growth.scores), ids)[rows] if growth.scores else None,
+            penalised=narrow(torch.cat(growth.scores), ids)[rows] if growth.scores else None,
             ids=ids,
             logit_rows=[where.get(node, -1) for node in (ROOT, *self.kept)],
             passes=growth.passes,

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from pydantic import Field
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.lengths import longest
+from specdec_core.round import Context, DraftedAhead, Dropped, Note, Outcome, Proposal
 from specdec_core.sampling import draw, first_best, widen
-from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import (
-    Context,
-    DraftedAhead,
-    Dropped,
-    Note,
-    Outcome,
-    Proposal,
-    Proposer,
-    Resources,
-)
+from .contract import Proposer, Resources
 from .drafting_ahead import Ahead
-from .elsewhere import Counterpart
-from .stepwise import Drafting, finish
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 WHICH = "Of two loaded drafts: the usual one, or the larger one, which guesses better and takes longer."
+
+
+Result = TypeVar("Result")
+Drafting = Generator["Tensor", None, Result]
+"""Yields, before each pass, the tokens int64 (n,) it is about to read; several requests may share the pass."""
+
+
+def finish(drafting: Drafting[Result]) -> Result:
+    """The result of drafting alone."""
+    while True:
+        try:
+            next(drafting)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
 
 class ChainReader(Protocol):
@@ -158,7 +162,7 @@ class Chain:
             TokenTree.chain(tokens),
             q,
             torch.stack(self.logits),
-            scores=None if self.past is None else torch.stack(self.scores),
+            penalised=None if self.past is None else torch.stack(self.scores),
             ids=self.ids,
             passes=self.passes,
             dropped=self.dropped,
@@ -237,7 +241,6 @@ class DraftModel(Proposer):
         "A much smaller model with the same tokenizer writes γ tokens ahead, and the target checks them in one pass. "
         "It is slower when the small model guesses badly (poems, rare names) or is not small enough."
     )
-    priced_words = "Each draft pass costs what the profile gives for its draft model, over one token."
     needs = ("draft",)
     can_overlap = True
     uses = ("length", "more")
@@ -246,28 +249,6 @@ class DraftModel(Proposer):
         """Which draft."""
 
         draft: Literal["usual", "larger"] = Field("usual", description=WHICH)
-
-    @classmethod
-    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
-        return Counterpart(drafts=True)
-
-    @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        found = Counterpart(
-            {
-                "method": "draft_model",
-                "model": draft or "the draft model",
-                "num_speculative_tokens": settings.draft_length,
-            }
-        )
-        if settings.temperature > 0 and settings.rule != "token-matching":
-            found.arguments["draft_sample_method"] = "probabilistic"
-        elif settings.temperature > 0:
-            found.missing.append(
-                "Drawn guesses: here the draft draws its tokens; there it takes the most likely, and vLLM's rule is "
-                "token matching."
-            )
-        return found
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

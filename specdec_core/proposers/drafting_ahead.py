@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from threading import Event
 from typing import Any
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 
 
 class Ahead:

@@ -11,14 +11,13 @@ from typing import Any
 
 from pydantic import Field
 
-from specdec_core.errors import SettingsError
-from specdec_core.lazy_torch import torch
-from specdec_core.settings import Settings
+from specdec_core.foundations.errors import SettingsError
+from specdec_core.foundations.lazy_torch import torch
+from specdec_core.round import Context, Proposal
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Proposal, Proposer, Resources
+from .contract import Proposer, Resources
 from .draft_model import Chain
-from .elsewhere import Counterpart
 
 
 class EarlyExit(Proposer):
@@ -30,9 +29,6 @@ class EarlyExit(Proposer):
         "The target drafts for itself with only its first layers, which share its weights and its KV cache. "
         "It is slower when a model was not trained to exit early, because then the first layers guess badly and still "
         "cost their share of a full pass."
-    )
-    priced_words = (
-        "A pass of the first layers costs their share of the layers, and the output matrix in full."
     )
     needs = ("layers",)
     uses = ("length", "more")
@@ -46,14 +42,6 @@ class EarlyExit(Proposer):
         )
 
     options: Options
-
-    @classmethod
-    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
-        layer = cls.read_options(settings).layer
-        found = Counterpart({"assistant_early_exit": layer or max(1, (layers or 3) // 3)}, drafts=True)
-        if not layer and layers is None:
-            found.missing.append("A third of the layers: put that number in place of assistant_early_exit.")
-        return found
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

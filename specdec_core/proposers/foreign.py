@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from .contract import Note, Resources
+from specdec_core.round import Note
+
+from .contract import Resources
 
 if TYPE_CHECKING:
     from specdec_core.models.translation import ForeignDraft

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.record.schema import Verdict
+from specdec_core.round import Context, Dropped, Outcome
 from specdec_core.sampling import draw, first_best
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, Dropped, Outcome
 from .draft_model import fit
 
 if TYPE_CHECKING:

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from specdec_core.penalties import paths_of
+from specdec_core.round import Context, Note, Outcome, Proposal
 from specdec_core.sampling import first_best
+from specdec_core.sampling.penalties import paths_of
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, Drafts, Note, Outcome, Proposal, Proposer, Resources
+from .contract import Proposer, Resources, TreeShape
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -58,9 +59,6 @@ class Lookahead(Proposer):
         "The target model guesses several positions ahead in parallel, keeps the resulting phrases and tries those "
         "that fit, with no second model. It is slower when a pass over many tokens costs much more than over one, "
         "and on short answers, before the pool has filled."
-    )
-    priced_words = (
-        "The window is part of the target's pass, which is that much wider; the pool costs nothing here."
     )
 
     class Options(Proposer.Options):
@@ -106,13 +104,8 @@ class Lookahead(Proposer):
         self.hits = 0
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "fixed tree"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        options = cls.read_options(settings)
-        return int((options.guesses + options.window) * (options.ngram - 1) - 1)
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("fixed tree", (options.guesses + options.window) * (options.ngram - 1) - 1)
 
     def start(self, context: Context) -> None:
         if self.options.from_prompt:

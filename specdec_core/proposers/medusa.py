@@ -6,22 +6,21 @@ below the root, without knowing what the earlier heads chose, so their best gues
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from specdec_core.errors import SettingsError
-from specdec_core.lazy_torch import torch
-from specdec_core.penalties import Past
+from specdec_core.foundations.errors import SettingsError
+from specdec_core.foundations.lazy_torch import torch
+from specdec_core.round import Context, Dropped, Outcome, Proposal
 from specdec_core.sampling import first_best
+from specdec_core.sampling.penalties import Past
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
 from . import medusa_tree
-from .contract import Context, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
-from .elsewhere import Counterpart
+from .contract import Proposer, Resources, TreeShape
 from .medusa_tree import Choice
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from specdec_core.models.heads import MedusaHeads
 
-LARGEST = 256  # nodes of a tree
+MAX_TREE_NODES = 256  # nodes of a tree
 
 
 class Medusa(Proposer):
@@ -41,10 +40,6 @@ class Medusa(Proposer):
         "Small heads trained on the target's last hidden state guess the next few tokens all at once, and their best "
         "guesses are checked together as a tree. No head knows what the others chose, so it is slower "
         "when the text may continue in several ways, and when a wide tree makes the target's pass expensive."
-    )
-    priced_words = (
-        "A pass of the Medusa heads is priced by size: the parameters of all heads, and once their rows of the output "
-        "matrix, against those that a target pass over one token reads."
     )
     needs = ("states", "medusa")
     uses = ("nodes",)
@@ -62,7 +57,7 @@ class Medusa(Proposer):
             16,
             title="Tokens sent",
             ge=1,
-            le=LARGEST,
+            le=MAX_TREE_NODES,
             description="The most nodes of the tree; the published trees have 63.",
         )
         top_k: int = Field(
@@ -80,22 +75,6 @@ class Medusa(Proposer):
 
     options: Options
 
-    @classmethod
-    def front(cls, options: Mapping[str, Any]) -> int:
-        """All guesses are of one pass over one state."""
-        return 1
-
-    @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        return Counterpart(
-            {"method": "medusa", "model": "path/to/medusa-heads", "num_speculative_tokens": 4},
-            [
-                "The tree: vLLM checks a chain of each head's first guess; set as many tokens as heads.",
-                "Medusa heads as they ship here: vLLM 0.32 wants hidden_size, medusa_fc_bias and original_lm_head in "
-                "their config and the target's output matrix as lm_heads.0.weight; without it, it guesses noise.",
-            ],
-        )
-
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)
         self.heads: MedusaHeads = resources.models.heads["medusa"]
@@ -109,21 +88,15 @@ class Medusa(Proposer):
         resources.target.watch(self._listen)
 
     @classmethod
-    def check(cls, settings: Settings) -> None:
-        options = cls.read_options(settings)
-        if options.choices and len(medusa_tree.check(options.choices)) > LARGEST:
+    def check(cls, settings: Settings, options: Any) -> None:
+        if options.choices and len(medusa_tree.check(options.choices)) > MAX_TREE_NODES:
             raise SettingsError(
-                f"The tree has {len(options.choices)} choices; at most {LARGEST} are sent. Give fewer."
+                f"The tree has {len(options.choices)} choices; at most {MAX_TREE_NODES} are sent. Give fewer."
             )
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "fixed tree"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        options = cls.read_options(settings)
-        return len(options.choices) or int(options.nodes)
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("fixed tree", len(options.choices) or options.nodes)
 
     def start(self, context: Context) -> None:
         if self.seen is not None:
@@ -162,7 +135,7 @@ class Medusa(Proposer):
         return Proposal(
             tree,
             logits=logits,
-            scores=None if context.past is None else scores,
+            penalised=None if context.past is None else scores,
             logit_rows=rows,
             ids=self.ids,
             passes=1,

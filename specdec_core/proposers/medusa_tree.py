@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from specdec_core.errors import SettingsError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import SettingsError
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.tree import ROOT, TokenTree
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ _PUBLISHED_ACCURACY = (
 _FURTHER_RANK = 0.7  # assumed beyond the table: each further rank or head has this share of the previous one
 
 
-LONGEST = 8_000  # characters of a list
+MAX_LIST_LENGTH = 8_000  # characters of a list
 _ENTRY = re.compile(r"\s*[\[(](\s*\d{1,3}\s*(?:,\s*\d{1,3}\s*){0,63},?\s*)[\])]\s*(?:,|$)\s*")
 
 
@@ -113,9 +113,9 @@ def read(text: str, nodes: int, levels: int, ranks: int) -> list[Choice]:
     Raises:
         SettingsError: one sentence, if it is not such a list, too large, or not a tree.
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_LIST_LENGTH:
         raise SettingsError(
-            f"The list has {len(text):,} characters; at most {LONGEST:,} are read. Give a smaller tree."
+            f"The list has {len(text):,} characters; at most {MAX_LIST_LENGTH:,} are read. Give a smaller tree."
         )
     body = re.sub(r"^\s*[A-Za-z_]\w{0,60}\s*=", "", text).strip()
     if not (body.startswith("[") and body.endswith("]") and len(body) > 1):

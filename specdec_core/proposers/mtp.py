@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from specdec_core.settings import Settings
-
-from .elsewhere import Counterpart
 from .state_tree import StateTree
 
 
@@ -20,11 +17,6 @@ class Mtp(StateTree):
         "next few tokens, and the most promising branches are checked together as a tree. They are slower when the "
         "later ones guess badly, since every token of the text passes through all of them."
     )
-    priced_words = (
-        "A pass of the modules is priced by size: the parameters of all modules and the output matrix, against those "
-        "that a target pass reads; levels that only later modules read are priced too high; each level is as wide as "
-        "in the record."
-    )
     needs = ("states", "mtp")
 
     class Options(StateTree.Options):
@@ -35,11 +27,3 @@ class Mtp(StateTree):
             le=16,
             description="Levels of the tree; beyond the last module its own states are read again.",
         )
-
-    @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        found = cls.chain_in_vllm("mtp", None, settings)
-        found.missing.append(
-            "MTP modules in files of their own: vLLM has them only in the target's, of types that have them."
-        )
-        return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from specdec_core.round import Context, Proposal
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Drafts, Proposal, Proposer
-from .elsewhere import Counterpart
+from .contract import Proposer, TreeShape
 
 
 class NoProposer(Proposer):
@@ -18,23 +20,10 @@ class NoProposer(Proposer):
         "Proposes nothing: the target model writes one token per pass. It is the baseline that every speedup is "
         "measured against."
     )
-    priced_words = "One pass over one token per round."
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "none"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return 0
-
-    @classmethod
-    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
-        return Counterpart(rule=None)
-
-    @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        return Counterpart(rule=None)
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("none", 0)
 
     def propose(self, context: Context) -> Proposal:
         return Proposal(TokenTree())

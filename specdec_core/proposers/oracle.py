@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
+from specdec_core.round import Context, Outcome, Proposal
 from specdec_core.sampling import draw, first_best
-from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Outcome, OwnMemory, Proposal, Proposer, Resources
+from .contract import Proposer, Resources
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from specdec_core.models.bundle import Models
 
 
 class Oracle(Proposer):
@@ -36,7 +34,6 @@ class Oracle(Proposer):
         "guesses are rejected too where it takes the most likely token and another is drawn, or where the rule ignores "
         "its probabilities."
     )
-    priced_words = "Drafting is off the clock, as in the record: a bound, not a speedup."
     off_the_clock = True
     uses = ("length", "more")
 
@@ -48,13 +45,6 @@ class Oracle(Proposer):
         )
 
     options: Options
-
-    @classmethod
-    def own_memory(cls, models: Models, settings: Settings, capacity: int) -> list[OwnMemory]:
-        words = "The oracle runs the target with its own KV cache."
-        return [
-            OwnMemory("Oracle's keys and values", capacity * models.target.kv_bytes, words, captured=True)
-        ]
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)
@@ -102,7 +92,7 @@ class Oracle(Proposer):
             TokenTree.chain(torch.stack(tokens).tolist()),
             q=torch.stack(drawn_q) if drawn else None,
             logits=torch.stack(logits),
-            scores=None if past is None else torch.stack(penalised),
+            penalised=None if past is None else torch.stack(penalised),
             note={"unpaid_passes": len(tokens)},
         )
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.lengths import longest
+from specdec_core.round import Context, Outcome, Proposal
 from specdec_core.sampling import draw, first_best
-from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Outcome, Proposal, Proposer, Resources
+from .contract import Proposer, Resources
 from .draft_model import fit, own, readable
-from .elsewhere import Counterpart
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,10 +31,6 @@ class ParallelDraft(Proposer):
         "A draft model trained with mask tokens guesses all γ tokens in one pass, none of which sees the others. It is "
         "slower when the later guesses, made without the earlier ones, are wrong too often."
     )
-    priced_words = (
-        "A round's one draft pass costs what the profile gives for its draft model, over all tokens it read, masks "
-        "included."
-    )
     needs = ("draft",)
     uses = ("length", "more")
 
@@ -52,23 +47,8 @@ class ParallelDraft(Proposer):
         return reason
 
     @classmethod
-    def which_draft(cls, settings: Settings) -> str:
+    def which_draft(cls, options: Any) -> str:
         return "parallel"
-
-    @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        return Counterpart(
-            {
-                "method": "draft_model",
-                "model": draft or "the draft model",
-                "num_speculative_tokens": settings.draft_length,
-                "parallel_drafting": True,
-            }
-        )
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return longest(settings)
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from specdec_core.settings import Settings
+from specdec_core.round import Context, Note, Outcome, Proposal
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Note, Outcome, Proposal, Proposer, Resources
-from .elsewhere import Counterpart
+from .contract import Proposer, Resources
 
 
 class PromptLookup(Proposer):
@@ -38,7 +37,6 @@ class PromptLookup(Proposer):
         "Looks for the last few tokens earlier in the text and proposes what came after them, with no second model. "
         "It is faster when the answer repeats the prompt (edits, summaries, code); elsewhere most guesses are wrong."
     )
-    priced_words = "Searching the text runs no model and costs nothing here."
 
     class Options(Proposer.Options):
         max_ngram: int = Field(
@@ -54,39 +52,6 @@ class PromptLookup(Proposer):
         )
 
     options: Options
-
-    @classmethod
-    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
-        options = cls.read_options(settings)
-        found = Counterpart(
-            {
-                "prompt_lookup_num_tokens": settings.draft_length,
-                "max_matching_ngram_size": options.max_ngram,
-            },
-            rule="token-matching",
-        )
-        if options.match != "first":
-            found.missing.append(
-                f"match = {options.match}: transformers takes the first match in the text and copies what follows it."
-            )
-        return found
-
-    @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        options = cls.read_options(settings)
-        found = Counterpart(
-            {
-                "method": "ngram",
-                "num_speculative_tokens": settings.draft_length,
-                "prompt_lookup_max": options.max_ngram,
-                "prompt_lookup_min": 1,
-            }
-        )
-        if options.match != "first":
-            found.missing.append(
-                f"match = {options.match}: vLLM copies what follows the first of the longest matches from the left."
-            )
-        return found
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

@@ -13,11 +13,12 @@ from typing import Any
 
 from pydantic import Field
 
+from specdec_core.round import Context, Outcome, Proposal
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
 from . import medusa_tree
-from .contract import Context, Drafts, Outcome, Proposal, Proposer, Resources
+from .contract import Proposer, Resources, TreeShape
 
 # How often the successor of each rank is the next token; only the tree's shape depends on it. Measured on the bundled
 # models' stories; each further rank is assumed to have this share of the one before.
@@ -41,7 +42,6 @@ class Recycling(Proposer):
         "with no second model. It knows one token of context only, so it is slower than proposers that read more, and "
         "when a wide tree makes the target's pass expensive."
     )
-    priced_words = "Looking up successors runs no model and costs nothing here."
     uses = ("nodes",)
 
     class Options(Proposer.Options):
@@ -70,12 +70,8 @@ class Recycling(Proposer):
         self.renewed = 0
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "fixed tree"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return int(cls.read_options(settings).nodes)
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("fixed tree", options.nodes)
 
     def start(self, context: Context) -> None:
         text = context.source + context.tokens

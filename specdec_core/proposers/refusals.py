@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from specdec_core.errors import meant
+from specdec_core.foundations.errors import meant
 from specdec_core.models.catalogue import HEADS
 
 if TYPE_CHECKING:

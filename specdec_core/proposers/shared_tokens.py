@@ -6,15 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.lengths import longest
+from specdec_core.round import Context, Proposal
 from specdec_core.sampling import widen
-from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Proposal, Proposer, Resources
+from .contract import Proposer, Resources
 from .draft_model import DraftModel
-from .elsewhere import Counterpart
 from .foreign import foreign_draft, rows, stream
 
 if TYPE_CHECKING:
@@ -96,7 +95,6 @@ class SharedTokens(DraftModel):
         "A small model with another tokenizer drafts γ tokens, but only such as both vocabularies have, so that "
         "sampling stays exact. It is slower when few tokens are shared, or when the models split text differently."
     )
-    priced_words = "Each draft pass costs what the profile gives for its draft model, over one shared token."
     needs = ("foreign draft",)
 
     class Options(Proposer.Options):
@@ -111,26 +109,6 @@ class SharedTokens(DraftModel):
                 "proposer 'text-draft', which needs none."
             )
         return super().why_not(models, person)
-
-    @classmethod
-    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
-        found = Counterpart(drafts=True, tokenizers=True)
-        if settings.temperature == 0:
-            found.missing.append(
-                "Drafting by shared tokens at temperature 0: transformers then splits the draft's text anew."
-            )
-        return found
-
-    @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        found = super().in_vllm(settings, draft)
-        if found is not None:
-            found.arguments["use_heterogeneous_vocab"] = True
-            if found.arguments.pop("draft_sample_method", None):  # vLLM does not start with both
-                found.missing.append(
-                    "Drawn guesses: of a draft with another vocabulary vLLM takes the most likely ones."
-                )
-        return found
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

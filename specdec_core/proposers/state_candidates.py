@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from math import exp
 from typing import TYPE_CHECKING
 
-from specdec_core.penalties import Past
+from specdec_core.round import Dropped
+from specdec_core.sampling.penalties import Past
 from specdec_core.tree import ROOT
-
-from .contract import Dropped
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass(slots=True)
-class Candidates:
+class TreeCandidates:
     """All candidates of a round, level by level.
 
     Attributes:

@@ -11,25 +11,23 @@ guesses, and the last one goes on with its own states.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
+from specdec_core.round import Context, Note, Outcome, Proposal
 from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, Drafts, Note, Outcome, OwnMemory, Proposal, Proposer, Resources
-from .elsewhere import Counterpart
-from .state_candidates import Candidates, best, penalised
+from .contract import Proposer, Resources, TreeShape
+from .state_candidates import TreeCandidates, best, penalised
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from specdec_core.models.bundle import Models
     from specdec_core.models.heads import Continuing
 
 
@@ -76,34 +74,6 @@ class StateTree(Proposer):
         """Under which name its head is loaded."""
         return cls.needs[-1]
 
-    @classmethod
-    def chain_in_vllm(cls, method: str, model: str | None, settings: Settings) -> Counterpart:
-        """A head of this kind in vLLM; `model` is None where it is a part of the target's files."""
-        named = {} if model is None else {"model": model}
-        return Counterpart(
-            {"method": method, **named, "num_speculative_tokens": cls.read_options(settings).depth},
-            ["top_k and nodes: vLLM checks a chain of guesses, no tree."],
-        )
-
-    @classmethod
-    def front(cls, options: Mapping[str, Any]) -> int:
-        """All that are followed, of which some are not sent, or have no child that is."""
-        given = options.get("top_k")
-        return given if isinstance(given, int) else int(cls.Options.model_fields["top_k"].default)
-
-    @classmethod
-    def own_memory(cls, models: Models, settings: Settings, capacity: int) -> list[OwnMemory]:
-        options, head = cls.read_options(settings), models.heads[cls.head_name()]
-        rows, config = capacity + options.depth * options.top_k, head.config
-        heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
-        width = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
-        count = head.modules_chained * head.layers_per_pass
-        size = int(2 * rows * heads * width * next(head.parameters()).element_size()) * count
-        layers = "One layer" if count == 1 else f"{count} layers"
-        words = f"{layers}, over the text and the tree it grows."
-        whose = f"{cls.title}'" if cls.title.endswith("s") else f"{cls.title}'s"
-        return [OwnMemory(f"{whose} keys and values", size, words, captured=False)]
-
     def __init__(self, resources: Resources, options: Any) -> None:
         from specdec_core.runtime.kv import KVMemory
 
@@ -122,12 +92,8 @@ class StateTree(Proposer):
         resources.target.watch(self._listen, head.layers_read)
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "fixed tree"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return int(cls.read_options(settings).nodes)
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("fixed tree", options.nodes)
 
     def start(self, context: Context) -> None:
         states = torch.cat(self.prefilled) if self.prefilled else None
@@ -173,7 +139,7 @@ class StateTree(Proposer):
         return Proposal(
             tree,
             logits=found.logits[told],
-            scores=None if found.penalised is None else found.penalised[told],
+            penalised=None if found.penalised is None else found.penalised[told],
             logit_rows=rows,
             ids=self.ids,
             passes=found.levels,
@@ -192,7 +158,7 @@ class StateTree(Proposer):
         else:
             self.seen = states
 
-    def _candidates(self, depth: int, room: int, context: Context, temperature: float) -> Candidates:
+    def _candidates(self, depth: int, room: int, context: Context, temperature: float) -> TreeCandidates:
         """Expand at most `depth` levels below the root, the likeliest candidates at that temperature."""
         past = context.past
         begins = [memory.length for memory in self.memories]
@@ -236,7 +202,7 @@ class StateTree(Proposer):
         for memory, begin in zip(self.memories, begins, strict=True):
             memory.rewind(begin)
         columns = torch.cat(all_columns)
-        return Candidates(
+        return TreeCandidates(
             level,
             self._tokens(columns).tolist(),
             columns.tolist(),

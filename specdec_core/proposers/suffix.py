@@ -18,14 +18,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
+from specdec_core.round import Context, Note, Outcome, Proposal
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, Drafts, Note, Outcome, Proposal, Proposer, Resources
-from .elsewhere import Counterpart
+from .contract import Proposer, Resources, TreeShape
 
-LONGEST = 64  # tokens that are compared before a place
+MAX_MATCH = 64  # tokens that are compared before a place
 PLACES = 1_000  # places remembered of one token, the newest ones
 END = -1  # after each text that is not continued
 
@@ -65,7 +65,6 @@ class Suffix(Proposer):
         "tree of what most often followed. It is faster where answers repeat the prompt or earlier ones (edits, code, "
         "agents); on new text most guesses are wrong."
     )
-    priced_words = "Searching the text and earlier ones runs no model and costs nothing here."
     uses = ("nodes",)
 
     class Options(Proposer.Options):
@@ -97,43 +96,15 @@ class Suffix(Proposer):
     options: Options
 
     @classmethod
-    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        options = cls.read_options(settings)
-        found = Counterpart(
-            {
-                "method": "suffix",
-                "num_speculative_tokens": options.nodes,
-                "suffix_decoding_max_spec_factor": options.factor,
-                "suffix_decoding_min_token_prob": options.least,
-            }
-        )
-        if not options.earlier:
-            found.arguments["suffix_decoding_max_cached_requests"] = 0  # else it searches earlier answers too
-        found.missing.append("It needs the package arctic-inference (0.1.1 with vLLM 0.32).")
-        if options.shape == "chain":
-            found.missing.append(
-                "shape = chain: vLLM guesses another token than this decoder in some rounds."
-            )
-        if options.shape == "tree":
-            found.missing.append("shape = tree: vLLM proposes the most frequent continuation, a chain.")
-        if options.earlier:
-            found.missing.append("earlier: vLLM searches the answers of the requests it has served before.")
-        return found
-
-    @classmethod
-    def check(cls, settings: Settings) -> None:
-        if any(token < 0 for text in cls.read_options(settings).earlier for token in text):
+    def check(cls, settings: Settings, options: Any) -> None:
+        if any(token < 0 for text in options.earlier for token in text):
             raise SettingsError(
                 "Option 'earlier' of the proposer 'suffix' holds a negative token id. Give the ids of earlier texts."
             )
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "chain" if cls.read_options(settings).shape == "chain" else "fixed tree"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return int(cls.read_options(settings).nodes)
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("chain" if options.shape == "chain" else "fixed tree", options.nodes)
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)
@@ -155,8 +126,8 @@ class Suffix(Proposer):
             self._index([*text, END])
         self.begin = len(self.text)
         own = context.source + context.tokens
-        self._index(own[:-LONGEST])
-        self._follow(own[-LONGEST:])
+        self._index(own[:-MAX_MATCH])
+        self._follow(own[-MAX_MATCH:])
 
     def propose(self, context: Context) -> Proposal:
         most = min(self.options.nodes, context.room)
@@ -227,7 +198,7 @@ class Suffix(Proposer):
             known = list(self.after.get(token, ()))
             self._index([token])
             self.agreeing = {
-                place: min(LONGEST, 1 + self.agreeing.get(place - 1, 0))
+                place: min(MAX_MATCH, 1 + self.agreeing.get(place - 1, 0))
                 for place in known
                 if self.text[place] != END
             }

@@ -9,16 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.lengths import longest
 from specdec_core.models.translation import BEFORE
+from specdec_core.round import Context, Proposal
 from specdec_core.sampling import Warp
-from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Proposal, Proposer, Resources
+from .contract import Proposer, Resources
 from .draft_model import Chain
-from .elsewhere import Counterpart
 from .foreign import foreign_draft, rows, stream
 
 if TYPE_CHECKING:
@@ -36,20 +35,8 @@ class TextDraft(Proposer):
         "target's tokens. It is slower when the two models split or write text differently, and always guesses the "
         "draft's most likely text, even at a temperature."
     )
-    priced_words = (
-        "Each draft pass costs what the profile gives for its draft model, over one token of its own."
-    )
     needs = ("foreign draft",)
     own_tokens = True
-
-    @classmethod
-    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
-        found = Counterpart(drafts=True, tokenizers=True)
-        if settings.temperature > 0:
-            found.missing.append(
-                "Drafting by text at a temperature: transformers then guesses tokens that both vocabularies have."
-            )
-        return found
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

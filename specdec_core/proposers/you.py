@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from specdec_core.errors import SettingsError, kind_of
+from specdec_core.foundations.errors import SettingsError, kind_of
+from specdec_core.round import Context, Note, Proposal
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Note, Proposal, Proposer
+from .contract import Proposer, TreeShape
 
 if TYPE_CHECKING:
     from specdec_core.models.tokenizer import Codec
 
-MOST_TOKENS = 64
-MOST_CHARACTERS = 2_000  # read per answer; 64 tokens are rarely longer
+MAX_TOKENS = 64
+MAX_CHARACTERS = 2_000  # read per answer; 64 tokens are rarely longer
 
 
 class You(Proposer):
@@ -34,17 +35,16 @@ class You(Proposer):
         "You type the next words, and the target model checks them like any draft; your time is not counted. "
         "Your guesses are rejected when they are not the model's exact words, including spaces and full stops."
     )
-    priced_words = "Thinking is off the clock, as in the record: a bound, not a speedup."
     needs = ("person",)
 
     @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return MOST_TOKENS
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("chain", MAX_TOKENS)
 
     def propose(self, context: Context) -> Proposal:
         ask, codec = self.resources.ask, self.resources.models.codec
         assert ask is not None, "`Plan.make` checks `needs` before it builds a proposer"
-        most = min(MOST_TOKENS, context.limit, context.room)
+        most = min(MAX_TOKENS, context.limit, context.room)
         if most <= 0:  # nothing typed could be used
             return Proposal(TokenTree())
         text = codec.decode(context.tokens)
@@ -53,7 +53,7 @@ class You(Proposer):
         waited = time.perf_counter() - began
         if not isinstance(answer, str):
             raise SettingsError(f"`ask` has to return the next words as text, got {kind_of(answer)}.")
-        typed = answer[:MOST_CHARACTERS].encode(errors="ignore").decode()  # no partial characters
+        typed = answer[:MAX_CHARACTERS].encode(errors="ignore").decode()  # no partial characters
         tokens = list(takewhile(context.vocabulary.__gt__, continuation(codec, context.tokens, typed)))
         note: Note = {"typed": typed[:500], "left_out": max(0, len(tokens) - most)}
         return Proposal(TokenTree.chain(tokens[:most]), waited=waited, note=note)

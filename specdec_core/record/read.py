@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic_core import from_json, to_json
 
-from specdec_core.errors import TraceError, not_json
+from specdec_core.foundations.errors import TraceError, not_json
 from specdec_core.settings import MAX_LANES
 
 from .schema import MAX_JSON_BYTES

@@ -12,7 +12,7 @@ from .schema import Stats, Verdict
 
 
 @dataclass(slots=True)
-class Tally:
+class RoundTally:
     """Sums over the rounds, kept in every recording mode."""
 
     passes: int = 0

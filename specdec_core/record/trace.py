@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from specdec_core.errors import TraceError, kind_of, not_json, sentence
+from specdec_core.foundations.errors import TraceError, kind_of, not_json, sentence
 
 from .schema import (
     FORMAT,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from .repeats import Loops
-    from .show import Page
 
 FIGURES = {"specdec-comparison": "a comparison's figures", "specdec-sweep": "a sweep's figures"}
 """Other files that the same pages write, by their format."""
@@ -78,30 +77,25 @@ class Trace:
         or that the last token is an end-of-sequence token: none of that is in a record. Nor is what was left out
         checked, such as the statistics' sums in a record without rounds.
         """
-        from .audit import audit
+        found: list[str] = _beside("audit").audit(self)
+        return found
 
-        return audit(self)
-
-    def loops(self) -> Loops:
+    def loops(self) -> Any:
         """Which parts of the text repeat earlier output and so flatter the run's figures; see `loops`."""
-        from .repeats import of
-
-        return of(self)
+        return _beside("loops").of(self)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """The record as data frames: `rounds`, `nodes`, `positions`, `tokens`."""
-        from .frames import frames
+        found: dict[str, pd.DataFrame] = _beside("frames").frames(self)
+        return found
 
-        return frames(self)
-
-    def show(self, *above: Trace, path: str | Path | None = None, height: int | None = None) -> Page:
+    def show(self, *above: Trace, path: str | Path | None = None, height: int | None = None) -> Any:
         """The player with this trace, for a notebook; `above` are lanes shown above it, plain decoding first.
 
-        With `path` the same page is written to a file that plays in any browser. See `specdec_core.record.show`.
+        With `path` the same page is written to a file that plays in any browser. Returns a `Page`, see `sd.show`.
         """
-        from .show import HEIGHT, show
-
-        return show([*above, self], path=path, height=height or HEIGHT)
+        page = _beside("show")
+        return page.show([*above, self], path=path, height=height or page.HEIGHT)
 
     def to_json(self) -> str:
         """The trace as compact JSON; `Trace.from_json` returns an equal trace."""
@@ -262,3 +256,8 @@ def check_shape(trace: Trace) -> None:
         )
     if not len(trace.output.ids) == len(trace.output.texts) == len(trace.output.offsets):
         raise TraceError("This is not a valid trace: the output's ids, texts and offsets differ in length.")
+
+
+def _beside(name: str) -> Any:
+    """A module that stands beside the decoder, by its public name."""
+    return getattr(import_module("specdec_core"), name)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from specdec_core.foundations.registry import chosen, table
 from specdec_core.record.trace import Trace
-from specdec_core.registry import chosen, table
 
 from .base import Decision, Judgement, Rule
 

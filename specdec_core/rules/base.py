@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from specdec_core.errors import TraceError
-from specdec_core.options import OptionSet, read
+from specdec_core.foundations.errors import TraceError
+from specdec_core.foundations.options import OptionSet, read
 from specdec_core.record.schema import Judging, Source, Verdict
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
@@ -19,9 +19,9 @@ from specdec_core.tree import TokenTree
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from specdec_core.proposers.contract import Drafts
+    from specdec_core.tree import Drafts
 
-    from .recorded import Recorded
+    from .recorded import RecordedRound
 
 Ratio = Callable[[int, list[int]], float]
 """p/q of a node whose earlier siblings (in the list) have failed; p is what these left of it."""
@@ -129,14 +129,13 @@ class Rule(ABC):
         """
         return read(f"the rule '{cls.name}'", cls.Options, settings.rule_options)
 
-    @classmethod
+    @classmethod  # noqa: B027
     def check(cls, settings: Settings) -> None:
-        """Refuse settings that this rule cannot serve.
+        """Refuse settings that this rule cannot serve, whatever its options.
 
         Raises:
             SettingsError: with one sentence.
         """
-        cls.read_options(settings)
 
     @classmethod
     def unsuited(cls, drafts: Drafts) -> str | None:
@@ -168,7 +167,7 @@ class Rule(ABC):
         if "judge" in vars(cls) and "judge_greedy" not in vars(cls):
             cls.judge_greedy = Rule.judge_greedy  # type: ignore[method-assign]  # the parent's judges another rule
 
-    def judge_recorded(self, seen: Recorded) -> Decision:
+    def judge_recorded(self, seen: RecordedRound) -> Decision:
         """Judge a recorded round as `judge` would have judged it.
 
         Raises:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.record.schema import Verdict
 
 from .base import Decision, Judgement, Rule
@@ -19,10 +19,9 @@ from .speculative_sampling import at_nodes
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from specdec_core.proposers.contract import Drafts
-    from specdec_core.tree import TokenTree
+    from specdec_core.tree import Drafts, TokenTree
 
-    from .recorded import Recorded
+    from .recorded import RecordedRound
 
 
 class Block(Rule):
@@ -66,7 +65,7 @@ class Block(Rule):
             return decision.then(tree, spare[kept] / masses[kept])
         return decision.then(tree, p[kept])
 
-    def judge_recorded(self, seen: Recorded) -> Decision:
+    def judge_recorded(self, seen: RecordedRound) -> Decision:
         claims = _claims(seen.p, seen.q)
         # The masses were not taken from one-hot vectors if a rule with own probabilities at T = 0 judged.
         masses = _fixed_masses(claims, seen.p) if seen.one_hot else seen.row.block_mass

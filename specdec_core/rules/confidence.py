@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from specdec_core.tree import TokenTree
 
-    from .recorded import Recorded
+    from .recorded import RecordedRound
 
 
 class Confidence(Rule):
@@ -70,7 +70,7 @@ class Confidence(Rule):
         decision = self._decide(tree, values, partial(walk, tree, [0.0] * len(tree)))
         return decision.then(tree, p[decision.end])
 
-    def judge_recorded(self, seen: Recorded) -> Decision:
+    def judge_recorded(self, seen: RecordedRound) -> Decision:
         if self.options.reading == "mean-of-largest":
             values = seen.p_max
         else:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from specdec_core.tree import TokenTree
 
-    from .recorded import Recorded
+    from .recorded import RecordedRound
 
 
 class Ensemble(Rule):
@@ -51,5 +51,5 @@ class Ensemble(Rule):
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
         return judge(tree, p, q, coins, self.options.weight)
 
-    def judge_recorded(self, seen: Recorded) -> Decision:
+    def judge_recorded(self, seen: RecordedRound) -> Decision:
         return judge_recorded(seen, self.options.weight)

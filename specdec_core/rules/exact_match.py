@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.settings import Settings
 
 from .base import Decision, Judgement, Rule
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from specdec_core.tree import TokenTree
 
-    from .recorded import Recorded
+    from .recorded import RecordedRound
 
 
 class ExactMatch(Rule):
@@ -45,5 +45,5 @@ class ExactMatch(Rule):
     def judge_greedy(self, tree: TokenTree, best: Sequence[int], coins: Sequence[float]) -> Decision:
         return judge_greedy(tree, best, coins)
 
-    def judge_recorded(self, seen: Recorded) -> Decision:
+    def judge_recorded(self, seen: RecordedRound) -> Decision:
         return judge_recorded(seen, points=True)

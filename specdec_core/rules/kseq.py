@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 
 from .base import Decision, Judgement, Rule, walk
 from .speculative_sampling import judge_greedy, over
@@ -23,10 +23,9 @@ from .speculative_sampling import judge_greedy, over
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from specdec_core.proposers.contract import Drafts
-    from specdec_core.tree import TokenTree
+    from specdec_core.tree import Drafts, TokenTree
 
-    from .recorded import Recorded
+    from .recorded import RecordedRound
 
 PRECISION = 1e-9  # of ρ; above the smallest, ρ costs acceptance but never exactness
 
@@ -77,7 +76,7 @@ class KSeq(Rule):
     def judge_greedy(self, tree: TokenTree, best: Sequence[int], coins: Sequence[float]) -> Decision:
         return judge_greedy(tree, best, coins)  # ρ is 1: no two different point masses share a token
 
-    def judge_recorded(self, seen: Recorded) -> Decision:
+    def judge_recorded(self, seen: RecordedRound) -> Decision:
         """At nodes without siblings, or whose siblings are different point masses, ρ is 1; else not in the trace."""
 
         def ratio(child: int, failed: list[int]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from specdec_core.errors import TraceError
+from specdec_core.foundations.errors import TraceError
 from specdec_core.record.schema import Round
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .base import Rule
 
 
-class Recorded:
+class RecordedRound:
     """One recorded round as a rule of some kind would have seen it; lists have one entry per node of the tree.
 
     `p` and `q` are what the rule judges by; `p_max` and `entropy` belong to the distribution that p is taken from.

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.sampling import residual
 from specdec_core.tree import TokenTree
 
@@ -22,7 +22,7 @@ from .base import Decision, Judgement, Rule, walk
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .recorded import Recorded
+    from .recorded import RecordedRound
 
 
 class SpeculativeSampling(Rule):
@@ -42,7 +42,7 @@ class SpeculativeSampling(Rule):
     def judge_greedy(self, tree: TokenTree, best: Sequence[int], coins: Sequence[float]) -> Decision:
         return judge_greedy(tree, best, coins)
 
-    def judge_recorded(self, seen: Recorded) -> Decision:
+    def judge_recorded(self, seen: RecordedRound) -> Decision:
         return judge_recorded(seen)
 
 
@@ -82,7 +82,7 @@ def judge_greedy(tree: TokenTree, best: Sequence[int], coins: Sequence[float]) -
     return walk(tree, coins, lambda child, failed: float(tree.tokens[child] == best[tree.parents[child] + 1]))
 
 
-def judge_recorded(seen: Recorded, weight: float = 1.0, points: bool = False) -> Decision:
+def judge_recorded(seen: RecordedRound, weight: float = 1.0, points: bool = False) -> Decision:
     """Judge a recorded round by recursive rejection, as `judge` would.
 
     Args:

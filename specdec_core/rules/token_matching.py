@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from specdec_core.tree import TokenTree
 
-    from .recorded import Recorded
+    from .recorded import RecordedRound
 
 
 class TokenMatching(Rule):
@@ -38,5 +38,5 @@ class TokenMatching(Rule):
     def judge_greedy(self, tree: TokenTree, best: Sequence[int], coins: Sequence[float]) -> Decision:
         return judge_greedy(tree, best, coins)
 
-    def judge_recorded(self, seen: Recorded) -> Decision:
+    def judge_recorded(self, seen: RecordedRound) -> Decision:
         return judge_recorded(seen, points=True)

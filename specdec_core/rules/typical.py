@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.lazy_torch import torch
 from specdec_core.record.schema import Verdict
 from specdec_core.tree import ROOT, TokenTree
 
@@ -18,7 +18,7 @@ from .speculative_sampling import at_nodes
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .recorded import Recorded
+    from .recorded import RecordedRound
 
 
 class Typical(Rule):
@@ -65,7 +65,7 @@ class Typical(Rule):
         decision = self._decide(tree, p_at, [entropy[parent + 1] for parent in tree.parents])
         return decision.then(tree, p[decision.end])
 
-    def judge_recorded(self, seen: Recorded) -> Decision:
+    def judge_recorded(self, seen: RecordedRound) -> Decision:
         return self._decide(seen.tree, seen.p, seen.entropy)
 
     def _decide(self, tree: TokenTree, p_at: list[float], entropy: list[float]) -> Decision:

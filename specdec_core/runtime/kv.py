@@ -18,14 +18,14 @@ from transformers.cache_utils import CacheLayerMixin
 
 
 @dataclass(slots=True)
-class Block:
+class KVBlock:
     """Rows of one attention layer, each (1, heads, capacity, head_dim) in the model's dtype; None until reserved."""
 
     keys: Tensor | None = None
     values: Tensor | None = None
 
 
-class Store:
+class KVStore:
     """The blocks of all layers, one tensor where all have one shape, so that one operation moves rows of all.
 
     Attributes:
@@ -37,7 +37,7 @@ class Store:
 
     def __init__(self, layers: int, capacity: int) -> None:
         self.capacity = capacity
-        self.blocks = [Block() for _ in range(layers)]
+        self.blocks = [KVBlock() for _ in range(layers)]
         self.whole: Tensor | None = None
         self.odd: set[int] = set()
 
@@ -125,11 +125,11 @@ class KVMemory(Cache):
 
     layer_kind = KVLayer
 
-    def __init__(self, layers: int, capacity: int, store: Store | None = None) -> None:
+    def __init__(self, layers: int, capacity: int, store: KVStore | None = None) -> None:
         self.capacity = capacity
         self.length = 0
         self.waiting = 0
-        self.store = Store(layers, capacity) if store is None else store
+        self.store = KVStore(layers, capacity) if store is None else store
         super().__init__(layers=[self.layer_kind(self, number) for number in range(layers)])
 
     @property

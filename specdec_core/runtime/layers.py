@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 
 
 def first_layers(model: PreTrainedModel, layers: int) -> PreTrainedModel:

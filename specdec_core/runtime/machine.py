@@ -10,8 +10,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from specdec_core.errors import ModelError
-from specdec_core.lazy_torch import torch
+from specdec_core.foundations.errors import ModelError
+from specdec_core.foundations.lazy_torch import torch
 
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -109,7 +109,7 @@ def packages() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:  # vendored without metadata
             found[name] = "unknown"
-    from specdec_core import __version__
+    from specdec_core.foundations.paths import __version__
 
     return {"specdec_core": __version__, **found}
 

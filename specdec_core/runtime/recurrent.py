@@ -24,7 +24,7 @@ from transformers.cache_utils import (
     LinearAttentionLayer,
 )
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 from specdec_core.tree import TokenTree
 
 from . import PREFILL_CHUNK
@@ -43,7 +43,7 @@ RECURRENT = (
 KNOWN: set[type] = {DynamicLayer, DynamicSlidingWindowLayer, *RECURRENT}
 if hasattr(cache_utils, "DummyLayer"):  # not before transformers 5.18
     KNOWN.add(cache_utils.DummyLayer)
-MOST_COPIES = (
+MAX_COPIES = (
     80  # of the states: more than the longest chain, each token of which a draft may have to take back
 )
 
@@ -60,7 +60,7 @@ def attention_layers(config: Any) -> int:
 
 
 @dataclass(slots=True)
-class Copy:
+class StateCopy:
     """The states after `length` tokens, layer by layer."""
 
     length: int
@@ -82,7 +82,7 @@ class RecurrentReader:
         self.angles = Angles.of(model)
         self._read: list[int] = []  # the tokens in the states, those of the last pass included
         self._kept = 0
-        self._copies: list[Copy] = []
+        self._copies: list[StateCopy] = []
         self._listeners: list[Listener] = []
 
     @property
@@ -147,7 +147,7 @@ class RecurrentReader:
                 for layer, state in zip(self.cache.layers, copy.layers, strict=True):
                     vars(layer).update(state)
             else:  # further back than a round goes
-                copy, self.cache = Copy(0, []), DynamicCache(config=self.model.config)
+                copy, self.cache = StateCopy(0, []), DynamicCache(config=self.model.config)
             self._read = tokens[: copy.length]
             if tokens[copy.length :]:
                 self._copy()
@@ -156,7 +156,7 @@ class RecurrentReader:
 
     def _copy(self) -> None:
         layers = [_state(layer) for layer in self.cache.layers]
-        self._copies = [*self._copies[-MOST_COPIES:], Copy(len(self._read), layers)]
+        self._copies = [*self._copies[-MAX_COPIES:], StateCopy(len(self._read), layers)]
 
     def _pass(self, tokens: Sequence[int], last: bool = False, heard: bool = True) -> Tensor:
         """Read tokens after those in the states; float32 logits (n, V), or of the last one alone."""

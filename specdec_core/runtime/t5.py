@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # model types whose decoder shares one distance bias among all layers; FLAN-T5 is a "t5"
 FAMILY = ("t5", "mt5")
-LONGEST = 1_024  # tokens on either side if the configuration does not say: what mT5 was trained on
+DEFAULT_POSITIONS = 1_024  # tokens on either side if the configuration does not say: what mT5 was trained on
 
 
 class EncoderDecoder:
@@ -44,7 +44,7 @@ class EncoderDecoder:
         self.model, self.source = model, list(source)
         self.info = ModelInfo(name, int(model.num_parameters()), str(config.model_type))
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
-        self.positions = int(getattr(config, "n_positions", None) or LONGEST)
+        self.positions = int(getattr(config, "n_positions", None) or DEFAULT_POSITIONS)
         self.kv_bytes = 2 * config.num_decoder_layers * config.num_heads * config.d_kv * model.dtype.itemsize
         self.mask: int | None = None
         configured = getattr(model.generation_config, "decoder_start_token_id", None)

@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from specdec_core.errors import SettingsError, sentence
-from specdec_core.lazy_torch import torch
-from specdec_core.theory import pass_time
+from specdec_core.foundations.errors import SettingsError, sentence
+from specdec_core.foundations.lazy_torch import torch
+from specdec_core.runtime.pass_times import pass_time
 from specdec_core.tree import TokenTree
 
 from .machine import threads

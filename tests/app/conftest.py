@@ -16,7 +16,7 @@ from app import services
 from app.choosing import model_picker, presets
 from app.decoding import core
 from app.decoding.loaded import Loaded
-from app.decoding.models import Choice, Shelf
+from app.decoding.models import Choice, ModelCache
 from app.decoding.needs import Needs
 from app.decoding.runs import Runs
 from app.records import keeping, visitor
@@ -69,7 +69,7 @@ def guess(tokens: tuple[int, ...]) -> list[float]:
 
 def scripted_models() -> object:
     """A target and a draft that need no weights."""
-    from specdec_core import testing
+    from specdec_measure import testing
 
     return testing.scripted(next_probs, guess)
 
@@ -116,7 +116,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     import streamlit as st
 
     core.bring()
-    shelf = Shelf(lambda choice: scripted_family(), lambda *asked: None)
+    shelf = ModelCache(lambda choice: scripted_family(), lambda *asked: None)
     shelf.get(Choice())
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     needs = Needs(lambda choice: (f"{choice.target} needs about 1.0 GB.", True))
@@ -142,7 +142,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
 def saving(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     """Runs as the app has them: saved for whoever is at the page."""
     library = services.library()
-    shelf = Shelf(lambda choice: scripted_family(), lambda *asked: None)
+    shelf = ModelCache(lambda choice: scripted_family(), lambda *asked: None)
     runs = Runs(
         lambda choice, gone: shelf.get(choice, gone),
         owner=lambda: ANNA,

@@ -15,7 +15,7 @@ from app.course.words import FOLDER, Words
 PAGE = Path(__file__).resolve().parents[2] / "app" / "app_pages" / "course.py"
 
 
-def page(kept: progress.Kept | None = None, **params: str) -> AppTest:
+def page(kept: progress.CourseProgress | None = None, **params: str) -> AppTest:
     """The page after its first run; `kept` is what this session's learner did before."""
     at = AppTest.from_file(PAGE, default_timeout=60)
     if kept is not None:

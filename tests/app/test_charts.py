@@ -21,11 +21,11 @@ from app.charts.panels import broken
 from app.metrics import numbers
 from app.metrics.differences import NO_GUESS
 from app.theme import LANES, MORE, SLOWER_FASTER, SOURCES, look
-from specdec_core import sweep, theory
 from specdec_core.engine.events import Finished
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
+from specdec_measure import sweep, theory
+from specdec_measure.sweep.cases import Case
 
 from .conftest import scripted_models
 

@@ -33,16 +33,16 @@ from app.metrics.numbers import measured_speedup
 from app.records import visitor
 from app.ui import presenter
 from specdec_core import race
-from specdec_core.analysis.memory import ledger
 from specdec_core.engine.check import check
 from specdec_core.engine.events import Finished
+from specdec_core.foundations.options import OptionField, fields
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.options import OptionField, fields
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
-from specdec_core.sweep.totals import csv_of
+from specdec_measure.analysis.memory import ledger
+from specdec_measure.sweep.totals import csv_of
 
 from .conftest import scripted_models
 from .sheets import hides

@@ -10,20 +10,20 @@ from statistics import fmean, geometric_mean, stdev
 
 import pytest
 
-from app.compare.partings import none_alone
+from app.compare.divergences import none_alone
+from app.compare.export_tab import checked
 from app.compare.repeats import noise
 from app.compare.table import STYLE, frame, table
 from app.compare.table import html as as_html
-from app.compare.take_along import checked
 from app.compare.timing import speedups, verdict
 from app.metrics.differences import Differences
 from app.metrics.numbers import measured_speedup
 from app.running.why import Why, html
-from specdec_core.analysis.advice import advise
-from specdec_core.analysis.diagnosis import why
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.measured import Measured
+from specdec_measure.analysis.advice import advise
+from specdec_measure.analysis.diagnosis import why
+from specdec_measure.sweep.measured import MeasuredCase
 
 from .test_compare import LANES, raced
 
@@ -49,7 +49,7 @@ def traces() -> list[Trace]:
 def test_repeats_decide_what_is_called_faster(ratios: list[float], said: str) -> None:
     """Catches: a verdict from the first run alone above seven repeats that do not bear it out."""
     cells = [
-        Measured("own", "prompt", lane, "x", turn, tokens=40, seconds=seconds)
+        MeasuredCase("own", "prompt", lane, "x", turn, tokens=40, seconds=seconds)
         for turn, ratio in enumerate(ratios)
         for lane, seconds in enumerate((2.0, 2.0 / ratio))
     ]
@@ -57,8 +57,8 @@ def test_repeats_decide_what_is_called_faster(ratios: list[float], said: str) ->
 
 
 def test_repeats_give_the_speedup_its_spread(traces: list[Trace]) -> None:
-    def cell(lane: int, repeat: int, seconds: float, tokens: int = 40) -> Measured:
-        return Measured("own", "prompt", lane, "x", repeat, tokens=tokens, seconds=seconds)
+    def cell(lane: int, repeat: int, seconds: float, tokens: int = 40) -> MeasuredCase:
+        return MeasuredCase("own", "prompt", lane, "x", repeat, tokens=tokens, seconds=seconds)
 
     cells = [
         cell(0, 0, 4.0),
@@ -93,7 +93,7 @@ def test_six_repeats_give_the_speedup_an_interval(traces: list[Trace]) -> None:
     """Catches: extremes exported under the names that hold a 95% interval elsewhere in the same file."""
     ratios = [1.2, 1.3, 1.25, 1.3, 1.2, 1.35]
     cells = [
-        Measured("own", "prompt", lane, "x", turn, tokens=40, seconds=seconds)
+        MeasuredCase("own", "prompt", lane, "x", turn, tokens=40, seconds=seconds)
         for turn, ratio in enumerate(ratios)
         for lane, seconds in enumerate((2.0, 2.0 / ratio))
     ]
@@ -131,7 +131,7 @@ def test_what_a_pass_costs_is_in_the_table_and_the_downloads(traces: list[Trace]
 def test_after_repeats_every_time_in_the_table_is_theirs(traces: list[Trace]) -> None:
     """Catches: the repeats' speedup beside the race's tokens per second, whose ratio is another."""
     cells = [
-        Measured("own", "prompt", lane, "x", turn, tokens=40, seconds=seconds, draft_s=0.25 * seconds,
+        MeasuredCase("own", "prompt", lane, "x", turn, tokens=40, seconds=seconds, draft_s=0.25 * seconds,
                  verify_s=0.5 * seconds, other_s=0.25 * seconds)
         for lane, column in enumerate(([4.0, 4.0, 9.0], [2.0, 1.0, 3.0]))
         for turn, seconds in enumerate(column)
@@ -153,9 +153,9 @@ def test_after_repeats_every_time_in_the_table_is_theirs(traces: list[Trace]) ->
 def test_a_machine_that_was_not_quiet_is_named() -> None:
     """Plain decoding at 41 to 70 tokens/s within one session. Catches: a speedup's spread without its reason."""
 
-    def cells(*seconds: float) -> list[Measured]:
+    def cells(*seconds: float) -> list[MeasuredCase]:
         return [
-            Measured("own", "prompt", 0, "x", turn, tokens=40, seconds=each)
+            MeasuredCase("own", "prompt", 0, "x", turn, tokens=40, seconds=each)
             for turn, each in enumerate(seconds)
         ]
 
@@ -169,7 +169,7 @@ def test_table_and_advice_name_the_same_figures() -> None:
     geometric mean 4.5, less than that of a steady 5. Catches: a table that contradicts the recommendation below it."""
     speeds = {0: [1.0] * 3, 1: [1.0, 9.0, 10.0], 2: [5.0, 5.0, 5.0]}
     cells = [
-        Measured("own", "prompt", lane, "x", turn, tokens=40, seconds=40 / speed)
+        MeasuredCase("own", "prompt", lane, "x", turn, tokens=40, seconds=40 / speed)
         for lane, turns in speeds.items()
         for turn, speed in enumerate(turns)
     ]

@@ -28,7 +28,7 @@ watch: {picture: player, with: {examples: [draft-model]}}
 change: {picture: player, with: {examples: [draft-model, slower]}}
 explain: {formula: 'x'}
 code:
-  of: specdec_core.theory:speedup
+  of: specdec_measure.theory:speedup
   lights: {whole: return tokens_per_pass}
 check:
   right: {up: gain > 2, even: gain == 1}
@@ -125,12 +125,12 @@ MISTAKES = (
     ("with: {examples: [draft-model]}", "with: {examples: [dodo]}", "watch:", "dodo"),
     ("with: {examples: [draft-model]}", "with: {exampels: [draft-model]}", "watch:", "exampels"),
     (
-        "specdec_core.theory:speedup\n",
-        "specdec_core.theory:spedup\n",
+        "specdec_measure.theory:speedup\n",
+        "specdec_measure.theory:spedup\n",
         "of: specdec_core",
-        "specdec_core.theory:spedup",
+        "specdec_measure.theory:spedup",
     ),
-    ("specdec_core.theory:speedup\n", "os:system\n", "of: specdec_core", "os:system"),
+    ("specdec_measure.theory:speedup\n", "os:system\n", "of: specdec_core", "os:system"),
     ("return tokens_per_pass", "return nothing", "lights:", "occurs in 0 lines"),
     ("lights: {whole:", "lights: {hole:", "lights:", "no item `- hole"),
     (
@@ -405,7 +405,7 @@ def test_of_the_gallery_two_count_and_the_way_on_leads_past_the_others() -> None
     assert len(gallery) == 7
     others = sum(each.minutes for each in lessons if not each.gallery)
     assert overview.minutes(lessons) == others + round(2 * sum(each.minutes for each in gallery) / 7)
-    kept = progress.Kept()
+    kept = progress.CourseProgress()
     for each in gallery[:2]:
         kept.of(each.id).predict = kept.of(each.id).check = progress.answer("x", False)
     at = page(kept, lesson=gallery[1].id, at="lab")
@@ -479,7 +479,7 @@ def test_n_and_b_lead_through_the_lessons_of_a_lecture() -> None:
 def test_a_class_sees_nothing_of_what_its_teacher_answered_before() -> None:
     """Catches: a lesson that was prepared, and opens before the class with the right answer; a teacher's own answers
     lost, or replaced by the class's; a presentation that a reload or leaving it takes back to the prediction."""
-    mine = progress.Kept()
+    mine = progress.CourseProgress()
     mine.of("draft-verify").predict = progress.answer(3.0, True)
     mine.of("draft-verify").check = progress.answer("x", True)
     mine.of("draft-verify").farthest = 6
@@ -494,7 +494,7 @@ def test_a_class_sees_nothing_of_what_its_teacher_answered_before() -> None:
     reloaded = page(mine, **place, at="check")
     assert not reloaded.radio(key="course-draft-verify-check").disabled
     assert "You predicted" not in sent(reloaded)
-    unprepared = page(progress.Kept(), **place)
+    unprepared = page(progress.CourseProgress(), **place)
     press(unprepared, "course-reveal")
     press(unprepared, "leave")
     assert param(unprepared, "at") == "watch" and not unprepared.button(key="course-to-change").disabled

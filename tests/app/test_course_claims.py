@@ -18,9 +18,9 @@ from app.course.claims_view import GLYPHS, provenance
 from app.course.facts import claims as facts
 from app.course.lesson import MOST_WORDS
 from app.course.words import Words
-from specdec_core import theory
-from specdec_core.errors import SettingsError
-from specdec_core.machines import profiles
+from specdec_core.foundations.errors import SettingsError
+from specdec_measure import theory
+from specdec_measure.machines import profiles
 
 from .course_page import page, press
 from .course_page import sent as proto
@@ -219,7 +219,7 @@ def test_machines_are_saved_one_by_one_and_not_in_a_crowd() -> None:
     claim = every()["energy-and-machines"]
     card = profiles.shipped()[0][claim.front.given["machine"]]
     assert isinstance(card, profiles.Modelled)
-    from specdec_core.machines.model_sizes import SHAPES
+    from specdec_measure.machines.model_sizes import SHAPES
 
     def seconds(size: str, tokens: int, batch: int) -> float:
         of, there = SHAPES[size], 512 + tokens

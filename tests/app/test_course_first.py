@@ -19,7 +19,7 @@ from app.course.lesson import STEPS, Lesson
 from app.course.pictures import conveyor, race, ribbon, width_curve
 from app.course.pictures import first_word as first_word_picture
 from app.course.words import Words
-from app.decoding.models import Shelf
+from app.decoding.models import ModelCache
 from app.decoding.runs import Runs
 
 from .course_page import page, predict, press, sent
@@ -547,12 +547,12 @@ def test_a_measurement_that_fails_is_reported_and_can_be_tried_again(
     fresh: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from app import services
-    from specdec_core.errors import ModelError
+    from specdec_core.foundations.errors import ModelError
 
     def broken(choice: Any) -> Any:
         raise ModelError("The weights are gone.")
 
-    monkeypatch.setattr(services, "shelf", lambda: Shelf(broken, lambda *asked: None))
+    monkeypatch.setattr(services, "shelf", lambda: ModelCache(broken, lambda *asked: None))
     found = measuring.Measuring()
     found.begin()
     wait(found)

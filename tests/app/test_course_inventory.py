@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from app.course import inventory, pictures, progress, reading, shuffle
 from app.course.inventory import QUESTIONS, Inventory
 from app.course.lesson import MOST_WORDS
-from specdec_core.machines import profiles
+from specdec_measure.machines import profiles
 
 from .course_page import misconception, page, press
 from .course_page import sent as proto
@@ -80,7 +80,7 @@ def gain(alpha: float, gamma: int, cost: float) -> float:
 def test_m1_eight_tokens_take_longer_than_one_and_less_than_eight_times() -> None:
     found = shipped()
     machine = profiles.shipped()[0][found.facts["machine"]]
-    assert isinstance(machine, profiles.Recorded)
+    assert isinstance(machine, profiles.RecordedProfile)
     curve = machine.curves[0]
     seconds = dict(zip(curve.widths, curve.target_s, strict=True))
     five, nine = seconds[5], seconds[9]
@@ -198,7 +198,7 @@ def test_the_questions_after_the_course_by_other_means() -> None:
     """M1 from the curve, M2 and M4 from the formula played out, M3 summed, M8 counted, M11 and M12 by hand."""
     found = shipped("after")
     machine = profiles.shipped()[0][found.facts["machine"]]
-    assert isinstance(machine, profiles.Recorded)
+    assert isinstance(machine, profiles.RecordedProfile)
     seconds = dict(zip(machine.curves[0].widths, machine.curves[0].target_s, strict=True))
     assert found.facts["share"] == pytest.approx(seconds[5] / seconds[1] / 5)
     assert 0.21 < found.facts["share"] < 0.9 and found.questions["M1"].right == "between"
@@ -416,8 +416,8 @@ def give(at: AppTest, when: str, option: str) -> str:
     return question
 
 
-def kept(at: AppTest) -> progress.Kept:
-    found: progress.Kept = at.session_state[progress.STORE]
+def kept(at: AppTest) -> progress.CourseProgress:
+    found: progress.CourseProgress = at.session_state[progress.STORE]
     return found
 
 

@@ -10,9 +10,9 @@ import torch
 
 from app.course import reading
 from app.course.facts import greedy_round
-from specdec_core.lessons.judging import chance_to_keep, keep_or_replace, verify
 from specdec_core.rules import RULES
 from specdec_core.tree import TokenTree
+from specdec_lessons.judging import chance_to_keep, keep_or_replace, verify
 
 SHOWN = {"draft-verify": verify, "coin": keep_or_replace, "rules": chance_to_keep}
 

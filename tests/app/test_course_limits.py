@@ -35,17 +35,17 @@ from app.course.words import Words
 from app.lanes import lane as lanes
 from app.lanes import links
 from app.records import examples as recorded
-from specdec_core.machines import batches
-from specdec_core.machines.model_sizes import shape
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
+from specdec_measure.machines import batches
+from specdec_measure.machines.model_sizes import shape
 
 from .course_page import page, predict, press, sent
 
 LESSONS = ("length", "overlap", "fails", "sandbox")
 WORDS = Words("en", reading.FOLDER)
-RAW = json.loads(measured.FILE.read_text(encoding="utf-8"))
+RAW = json.loads(measured.MEASUREMENTS.read_text(encoding="utf-8"))
 CROWD = crowd.With(examples=["medusa", "eagle"])
 TARGET, DRAFT = (3.0, 1.2, 0.4, 0.2, 0.0), (2.2, 1.9, 0.2, 0.4, 0.0)
 
@@ -291,7 +291,7 @@ def test_unknown_names_are_shown_as_they_are_and_as_text(monkeypatch: pytest.Mon
     assert measured.name("lane", "eagle", WORDS) == "EAGLE head"
     for group, lane in itertools.product(RAW["figures"]["groups"], measured.figures().lanes):
         assert measured.name("text", group, WORDS) != group and measured.name("lane", lane, WORDS) != lane
-    cell = measured.Cell(1.0, 1.0, 1.0, 1.0, None, 1)
+    cell = measured.KindFigures(1.0, 1.0, 1.0, 1.0, None, 1)
     odd = replace(measured.figures(), cells={"<b>new</b>": {"<i>own</i>": cell}})
     monkeypatch.setattr(measured, "figures", lambda: odd)
     html = fails_matrix.table("alpha", WORDS)
@@ -419,7 +419,7 @@ def test_a_draft_made_ahead_is_exact_at_temperature_zero_alone() -> None:
 
 
 def test_the_figures_were_measured_with_the_lengths_that_are_assumed() -> None:
-    from training import figures
+    from training.results import figures
 
     gammas = {each.name: each.settings.draft_length for each in figures.LANES}
     assert gammas[made.LOOKUP] == made.LOOKUP_LENGTH
@@ -517,7 +517,7 @@ def test_bounds_of_a_lookup_hold_whatever_was_proposed() -> None:
         if not kept:
             continue
         tau = 1 + kept / 50
-        cell = measured.Cell(1.0, 1.0, 1.0, tau, kept / (kept + refused), 1)
+        cell = measured.KindFigures(1.0, 1.0, 1.0, tau, kept / (kept + refused), 1)
         least, most = made._lookup(cell)
         assert least - 1e-9 <= (1 + read / 50) / tau <= most + 1e-9
 

@@ -11,8 +11,8 @@ from app.course import progress
 from app.records.store import Library
 
 
-def some() -> progress.Kept:
-    kept = progress.Kept(notes={"sandbox": "It guesses “so”."})
+def some() -> progress.CourseProgress:
+    kept = progress.CourseProgress(notes={"sandbox": "It guesses “so”."})
     kept.of("coin").predict = progress.answer(["A", "B"], False)
     kept.of("length").predict = progress.answer(3.7, True)
     kept.of("race").check = progress.answer("depends", True)

@@ -105,14 +105,14 @@ def test_a_figure_that_is_missing_gets_a_sentence(
     change(changed)
     path = tmp_path / "measurements.json"
     path.write_text(json.dumps(changed), encoding="utf-8")
-    monkeypatch.setattr(measured, "FILE", path)
+    monkeypatch.setattr(measured, "MEASUREMENTS", path)
     with pytest.raises(ValueError, match=message) as caught:
         ask()
     assert "\n" not in str(caught.value)
 
 
 def test_without_the_file_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured, "FILE", tmp_path / "measurements.json")
+    monkeypatch.setattr(measured, "MEASUREMENTS", tmp_path / "measurements.json")
     with pytest.raises(ValueError, match=r"measurements\.json is missing"):
         proposers.family_best("code")
 
@@ -444,7 +444,7 @@ def test_every_step_of_the_lesson_is_drawn_once_something_is_predicted(key: str)
     at.run()
     assert not at.exception
     assert "You predicted" not in "".join(each.value for each in at.markdown)  # nothing is shown before
-    kept = progress.Kept()
+    kept = progress.CourseProgress()
     kept.of(key).predict = progress.answer(None, None)
     at.session_state[progress.STORE] = kept
     for step in ("watch", "change", "explain", "code", "check"):
@@ -470,7 +470,7 @@ def test_the_answers_follow_other_figures(
     path = tmp_path / "measurements.json"
     path.write_text(json.dumps(changed), encoding="utf-8")
     (tmp_path / "specdec-target").symlink_to(ROOT / "assets/models/specdec-target")
-    monkeypatch.setattr(measured, "FILE", path)
+    monkeypatch.setattr(measured, "MEASUREMENTS", path)
     reading._read.cache_clear()
     try:
         assert lesson("draft-model").right["predict"] == {"large"}
@@ -486,7 +486,7 @@ def test_own_texts_can_be_typed_into_the_lookup() -> None:
     at = AppTest.from_file(ROOT / "app" / "app_pages" / "course.py", default_timeout=60)
     at.query_params["lesson"] = "lookup"
     at.query_params["at"] = "change"
-    kept = progress.Kept()
+    kept = progress.CourseProgress()
     kept.of("lookup").predict = progress.answer(["edits"], False)
     at.session_state[progress.STORE] = kept
     at.run()

@@ -15,10 +15,10 @@ from app import services
 from app.course import training
 from app.course.pictures import distilling
 from app.course.training import Trainings
+from app.decoding.device_queue import DeviceQueue
 from app.decoding.jobs import Busy
-from app.decoding.line import Line
 from app.records import visitor
-from specdec_core.lessons.distilled import HELD_BACK, Distilled, Heat, Report, Score, Standing
+from specdec_lessons.distilled import HELD_BACK, Distilled, Heat, Report, Score, Standing
 
 from .course_page import page, predict, press, sent
 from .test_course_cache import WORDS
@@ -42,7 +42,7 @@ class Scripted:
 
     def __init__(self) -> None:
         self.let = threading.Semaphore(0)
-        self.line = Line()
+        self.line = DeviceQueue()
 
     def distil(self, kind: str, budget_s: float, *, cancelled: Callable[[], bool]) -> Iterator[Report]:
         for report in REPORTS:

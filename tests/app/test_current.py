@@ -16,7 +16,7 @@ from app import services
 from app.choosing import presets, usual
 from app.compare import sweeps
 from app.decoding.loaded import Loaded
-from app.decoding.models import Choice, Shelf
+from app.decoding.models import Choice, ModelCache
 from app.decoding.runs import Runs
 from app.lanes import lane as core
 from app.records import visitor
@@ -48,11 +48,11 @@ def chat_models() -> Any:
 
 
 @pytest.fixture
-def shelf(fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
+def shelf(fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelCache]:
     """A server whose default family is the chat model, which is not loaded yet."""
     (prompts / "chat-question.toml").write_text(CHAT_PROMPTS, encoding="utf-8")
     built = {Choice(): scripted_family(), REAL: Loaded(chat_models())}
-    shelf = Shelf(lambda choice: built[choice], lambda *asked: None)
+    shelf = ModelCache(lambda choice: built[choice], lambda *asked: None)
     shelf.get(Choice())
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
@@ -93,7 +93,9 @@ def finished(at: AppTest) -> Any:
     return run
 
 
-def test_the_tiny_models_run_until_the_default_is_there_and_then_the_next_run_uses_it(shelf: Shelf) -> None:
+def test_the_tiny_models_run_until_the_default_is_there_and_then_the_next_run_uses_it(
+    shelf: ModelCache,
+) -> None:
     """Catches: a page that waits for the default, or one that keeps the tiny models, or loses what was typed."""
     at = page(tokens="8")
     assert "Toy text" in at.selectbox(key="model").help and "is being prepared" in said(at)
@@ -117,7 +119,7 @@ def test_the_tiny_models_run_until_the_default_is_there_and_then_the_next_run_us
     assert "<user> my own words" in "".join(header.prompt_texts)
 
 
-def test_a_lane_that_somebody_is_at_work_on_stays_when_the_default_is_there(shelf: Shelf) -> None:
+def test_a_lane_that_somebody_is_at_work_on_stays_when_the_default_is_there(shelf: ModelCache) -> None:
     """Catches: γ moved, and then a proposer without γ; the larger draft chosen, and then no draft; a lane's form that
     closes under the hand."""
     lab, beside, drafting = page(tokens="8"), page(), page(tokens="8")
@@ -134,7 +136,9 @@ def test_a_lane_that_somebody_is_at_work_on_stays_when_the_default_is_there(shel
     assert not lab.exception and not beside.exception
 
 
-def test_the_example_that_the_page_opened_with_gives_way_and_one_that_was_chosen_stays(shelf: Shelf) -> None:
+def test_the_example_that_the_page_opened_with_gives_way_and_one_that_was_chosen_stays(
+    shelf: ModelCache,
+) -> None:
     """Catches: a story's beginning left over for the chat model, and an example taken from who asked for it."""
     early, asking = page(tokens="8"), page(tokens="8", preset="story/the-fox")
     assert early.text_area(key="prompt").value == asking.text_area(key="prompt").value == "a fox"
@@ -144,7 +148,7 @@ def test_the_example_that_the_page_opened_with_gives_way_and_one_that_was_chosen
     assert not early.exception and not asking.exception
 
 
-def test_the_recording_that_plays_first_stays_when_the_default_is_there(shelf: Shelf) -> None:
+def test_the_recording_that_plays_first_stays_when_the_default_is_there(shelf: ModelCache) -> None:
     """Its models' own first proposer, from the start. Catches: a story exchanged under the eyes of who watches it."""
     at, chosen = page(tokens="8"), page(tokens="8", proposer="lookahead")
     first = at.session_state["example_shown"]
@@ -155,7 +159,7 @@ def test_the_recording_that_plays_first_stays_when_the_default_is_there(shelf: S
     assert not at.exception and not chosen.exception
 
 
-def test_the_page_shows_what_a_chat_model_reads(shelf: Shelf) -> None:
+def test_the_page_shows_what_a_chat_model_reads(shelf: ModelCache) -> None:
     """Catches: a template that is applied unseen, and a system line that does not reach the model."""
     shelf.get(REAL)
     at = page(tokens="8", system="Be brief.")
@@ -168,7 +172,7 @@ def test_the_page_shows_what_a_chat_model_reads(shelf: Shelf) -> None:
     assert plain("With a repetition penalty of 1.2") in said(at)
 
 
-def test_the_template_and_the_usual_penalty_can_be_switched_off(shelf: Shelf) -> None:
+def test_the_template_and_the_usual_penalty_can_be_switched_off(shelf: ModelCache) -> None:
     """Catches: a link's chat=false or generation=false that changes nothing."""
     shelf.get(REAL)
     at = page(tokens="8", chat="false", prompt="the cat sat")
@@ -180,7 +184,7 @@ def test_the_template_and_the_usual_penalty_can_be_switched_off(shelf: Shelf) ->
     assert run.templated and run.request.lanes[0].repetition_penalty == 1
 
 
-def test_an_empty_penalty_is_the_usual_one_and_one_is_none(shelf: Shelf) -> None:
+def test_an_empty_penalty_is_the_usual_one_and_one_is_none(shelf: ModelCache) -> None:
     """Catches: a box that shows 1 while another penalty applies, and no way to have none."""
     shelf.get(REAL)
     at = page(tokens="8")
@@ -195,7 +199,7 @@ def test_an_empty_penalty_is_the_usual_one_and_one_is_none(shelf: Shelf) -> None
 
 
 def test_an_example_without_the_usual_penalty_says_so_where_others_name_theirs(
-    shelf: Shelf, prompts: Path
+    shelf: ModelCache, prompts: Path
 ) -> None:
     """Catches: two runs, one under 1.05 and one under none, and nothing on the page that tells them apart."""
     (prompts / "chat-question.toml").write_text(CHAT_PROMPTS.replace("= 1.2", "= 1.0"), encoding="utf-8")
@@ -233,7 +237,7 @@ def test_an_example_without_the_usual_penalty_says_so_where_others_name_theirs(
     ],
 )
 def test_a_sweep_s_penalty_does_not_depend_on_the_prompt_in_the_box(
-    shelf: Shelf, asked: dict[str, str], raced: float, swept: float
+    shelf: ModelCache, asked: dict[str, str], raced: float, swept: float
 ) -> None:
     """Catches: one upload that is measured under 1.05 or 1.0, as an own prompt or an example was raced before it."""
     sweeps.sweeps.cache_clear()
@@ -258,7 +262,7 @@ def test_a_sweep_s_penalty_does_not_depend_on_the_prompt_in_the_box(
     sweeps.sweeps.cache_clear()
 
 
-def test_a_link_can_ask_for_the_tiny_models(shelf: Shelf) -> None:
+def test_a_link_can_ask_for_the_tiny_models(shelf: ModelCache) -> None:
     """Catches: a teacher's link to the tiny family that opens with the default one."""
     shelf.get(REAL)
     at = page(model="bundled", tokens="8")
@@ -268,7 +272,7 @@ def test_a_link_can_ask_for_the_tiny_models(shelf: Shelf) -> None:
     assert param(at, "model") == "bundled"
 
 
-def test_picking_models_takes_an_untouched_example_along_and_leaves_own_words(shelf: Shelf) -> None:
+def test_picking_models_takes_an_untouched_example_along_and_leaves_own_words(shelf: ModelCache) -> None:
     """Catches: a story's beginning sent to a chat model as a message, or somebody's text replaced."""
     shelf.get(REAL)
     at = page()
@@ -281,7 +285,7 @@ def test_picking_models_takes_an_untouched_example_along_and_leaves_own_words(sh
     assert not at.exception and at.text_area(key="prompt").value == "mine"
 
 
-def test_a_proposer_begins_with_the_options_that_suit_the_models(shelf: Shelf) -> None:
+def test_a_proposer_begins_with_the_options_that_suit_the_models(shelf: ModelCache) -> None:
     """Catches: the tiny family's tree for a target whose passes cost more, and a link that cannot name the default."""
     shelf.get(REAL)
     small = usual.options(usual.REAL, "eagle")["nodes"]
@@ -297,7 +301,7 @@ def test_a_proposer_begins_with_the_options_that_suit_the_models(shelf: Shelf) -
     assert lanes[0].options["nodes"] == small and core.from_address([], lanes) == (list(lanes), [])
 
 
-def test_a_link_with_the_options_of_the_usual_proposer_names_it(shelf: Shelf) -> None:
+def test_a_link_with_the_options_of_the_usual_proposer_names_it(shelf: ModelCache) -> None:
     """Catches: options in the address that the next visitor's page takes for another proposer's."""
     shelf.get(REAL)
     at = page(**{"o.max_ngram": "2"})
@@ -306,7 +310,7 @@ def test_a_link_with_the_options_of_the_usual_proposer_names_it(shelf: Shelf) ->
     assert param(at, "proposer") == "prompt-lookup" and param(at, "o.max_ngram") == "2"
 
 
-def test_what_a_link_says_wrongly_about_the_template_is_said(shelf: Shelf) -> None:
+def test_what_a_link_says_wrongly_about_the_template_is_said(shelf: ModelCache) -> None:
     """Catches: a value that no widget can hold, which would end the page in an error."""
     at = page(chat="perhaps", system="x" * 600)
     assert len(at.warning) == 1

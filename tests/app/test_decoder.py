@@ -20,20 +20,20 @@ from typing import Any
 import psutil
 import pytest
 
-from app.decoding.api import DecoderLost, Family, Recorded, unpack
+from app.decoding.api import DecoderLost, Family, LaneDone, unpack
 from app.decoding.cluster import Cluster
 from app.decoding.local import METHOD, Local, start
-from app.decoding.models import Choice, Shelf
+from app.decoding.models import Choice, ModelCache
 from app.decoding.run import Request
 from app.decoding.runs import Runs
 from app.decoding.serve import Serve
 from specdec_core.engine.events import Ended, Started, Step
-from specdec_core.errors import ModelError, PromptError, SettingsError, SpecdecError
-from specdec_core.lessons.distilled import Standing
+from specdec_core.foundations.errors import ModelError, PromptError, SettingsError, SpecdecError
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.run import Progress
+from specdec_lessons.distilled import Standing
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.run import SweepProgress
 
 ROOT = Path(__file__).resolve().parents[2]
 LANES = (Settings(proposer="none", max_new_tokens=12), Settings(max_new_tokens=12))
@@ -105,7 +105,7 @@ def silent(text: str) -> str:
 
 
 def traces(events: list[Any]) -> list[Trace]:
-    found = {event.lane: event.packed for event in events if isinstance(event, Recorded)}
+    found = {event.lane: event.packed for event in events if isinstance(event, LaneDone)}
     return [Trace.from_json(unpack(found[lane])) for lane in sorted(found)]
 
 
@@ -129,7 +129,7 @@ def test_a_race_tells_each_round_and_ends_with_a_sound_record(family: Family) ->
     events = race(family)
     for lane in range(2):
         own = [event for event in events if event.lane == lane]
-        assert isinstance(own[0], Started) and isinstance(own[-2], Ended) and isinstance(own[-1], Recorded)
+        assert isinstance(own[0], Started) and isinstance(own[-2], Ended) and isinstance(own[-1], LaneDone)
         steps = [event for event in own if isinstance(event, Step)]
         record = traces(events)[lane]
         assert [token for step in steps for token in step.tokens] == record.token_ids
@@ -230,7 +230,7 @@ def test_models_without_a_template_say_so(family: Family) -> None:
 
 def test_a_sweep_computes_only_while_a_row_is_waited_for(family: Family) -> None:
     """Catches: a sweep that runs on in the decoder's process while somebody else holds the device."""
-    ahead: list[Progress] = []
+    ahead: list[SweepProgress] = []
     cases = [Case("own", f"number {at}", "Once upon a time") for at in range(4)]
     rows = family.sweep(
         cases, LANES, repeats=1, labels=LABELS, known=(), cancelled=lambda: len(ahead) == 3,
@@ -249,7 +249,7 @@ def test_a_sweep_computes_only_while_a_row_is_waited_for(family: Family) -> None
 def test_a_decoder_that_is_killed_is_a_sentence_and_the_next_run_works(child: Family, local: Local) -> None:
     """Catches: a page that waits for ever for a dead decoder, runs in line that are lost with it, and a family that is
     not loaded again."""
-    shelf = Shelf(lambda choice: child, lambda *asked: None)
+    shelf = ModelCache(lambda choice: child, lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone))
     lost = local.lost()
     killed = runs.start(Request("Once", (Settings(max_new_tokens=1000),), ("x",), Choice()))

@@ -16,9 +16,9 @@ from app import config as policy
 from app import services
 from app.choosing import model_picker
 from app.decoding import preparing
-from app.decoding.models import Choice, Shelf, family, permitted
+from app.decoding.models import Choice, ModelCache, family, permitted
 from app.decoding.runs import Runs
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 from specdec_core.models import catalogue, sources
 
 from .conftest import scripted_family
@@ -71,7 +71,9 @@ def test_a_name_of_the_catalogue_is_never_a_folder(tmp_path: Path) -> None:
 def test_the_bundled_family_is_loaded_first_and_both_stay() -> None:
     """Catches: a visitor who waits for the larger family, and one who loads it anew after others were chosen."""
     order: list[Choice] = []
-    shelf = Shelf(lambda choice: order.append(choice) or object(), lambda *asked: None, stay=(Choice(), CHAT))
+    shelf = ModelCache(
+        lambda choice: order.append(choice) or object(), lambda *asked: None, stay=(Choice(), CHAT)
+    )
     shelf.warm()
     until(lambda: shelf.status(CHAT).state == "ready")
     assert order == [Choice(), CHAT]
@@ -90,7 +92,7 @@ def test_a_conversion_s_progress_is_shown_and_logged(caplog: pytest.LogCaptureFi
             report(step / 100, "Converting weights")
             seen.append(shelf.status(choice))
 
-    shelf = Shelf(lambda choice: object(), lambda *asked: None, prepare=prepare)
+    shelf = ModelCache(lambda choice: object(), lambda *asked: None, prepare=prepare)
     with caplog.at_level("INFO", logger="app.decoding.models"):
         shelf.get(CHAT)
     assert (seen[42].state, seen[42].text, seen[42].fraction) == ("loading", "Converting weights", 0.42)
@@ -98,7 +100,7 @@ def test_a_conversion_s_progress_is_shown_and_logged(caplog: pytest.LogCaptureFi
 
 
 @pytest.fixture
-def two(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> tuple[Shelf, threading.Event]:
+def two(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> tuple[ModelCache, threading.Event]:
     """A server whose default family waits for the event, and then loads; a `refuse` attribute makes it fail."""
     gate = threading.Event()
 
@@ -109,7 +111,7 @@ def two(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> tuple[Shelf, threading.
                 raise ModelError("'smollm2-135m-instruct' is not on this machine.")
         return scripted_family()
 
-    shelf = Shelf(load, lambda *asked: None, stay=(Choice(), CHAT))
+    shelf = ModelCache(load, lambda *asked: None, stay=(Choice(), CHAT))
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "operator", lambda: policy.Policy(models="bundled", family=catalogue.CHAT))
     shelf.warm()
@@ -118,7 +120,7 @@ def two(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> tuple[Shelf, threading.
 
 
 def test_until_the_default_is_there_the_bundled_family_runs_and_the_page_says_so(
-    two: tuple[Shelf, threading.Event],
+    two: tuple[ModelCache, threading.Event],
 ) -> None:
     """Catches: Run that waits for the larger family, a page that stays with the small one."""
     shelf, gate = two
@@ -140,7 +142,7 @@ def test_until_the_default_is_there_the_bundled_family_runs_and_the_page_says_so
 
 
 def test_a_default_that_cannot_be_had_is_one_sentence_and_the_bundled_family_runs(
-    two: tuple[Shelf, threading.Event],
+    two: tuple[ModelCache, threading.Event],
 ) -> None:
     """Catches: an error in place of the page, a visitor who is not told why the models are tiny."""
     shelf, gate = two
@@ -154,7 +156,7 @@ def test_a_default_that_cannot_be_had_is_one_sentence_and_the_bundled_family_run
     assert not at.exception
 
 
-def test_a_link_chooses_either_family(two: tuple[Shelf, threading.Event]) -> None:
+def test_a_link_chooses_either_family(two: tuple[ModelCache, threading.Event]) -> None:
     """Catches: a teacher's link that brings another model than the one it was made with."""
     shelf, gate = two
     gate.set()

@@ -13,8 +13,8 @@ import pytest
 
 from app import config as policy
 from app.decoding import preparing
-from app.decoding.models import Choice, Shelf
-from specdec_core.errors import DownloadRefused, ModelError
+from app.decoding.models import Choice, ModelCache
+from specdec_core.foundations.errors import DownloadRefused, ModelError
 
 FILES = {"config.json": b"{}", "model.safetensors": b"w" * 400_000}
 
@@ -105,7 +105,7 @@ def test_what_is_too_large_is_refused_before_a_byte_of_it(hub: Hub) -> None:
         take(most=100_000)
     assert not hub.asked
     loaded = []
-    shelf = Shelf(loaded.append, preparing.fetch, most_bytes=100_000)
+    shelf = ModelCache(loaded.append, preparing.fetch, most_bytes=100_000)
     with pytest.raises(ModelError, match=sentence):
         shelf.get(Choice("a/b"))
     assert not loaded
@@ -116,7 +116,7 @@ def test_stopping_ends_a_download(hub: Hub, tmp_path: Path) -> None:
     """Catches: a visitor's Stop that waits for gigabytes, a process that goes on downloading."""
     hub.pause_s = 0.5  # 50 s in all
     stop = threading.Event()
-    shelf = Shelf(lambda choice: "models", preparing.fetch)
+    shelf = ModelCache(lambda choice: "models", preparing.fetch)
     errors: list[ModelError] = []
 
     def get() -> None:

@@ -27,10 +27,10 @@ from app.export import page
 from app.export.linker import LinkError, link, ordered, read
 from app.lanes import links
 from app.ui import presenter
-from specdec_core.cli.commands import app
-from specdec_core.options import fields
-from specdec_core.record import show as showing
+from specdec_cli.commands import app
+from specdec_core.foundations.options import fields
 from specdec_core.record.trace import Trace
+from specdec_measure.records import show as showing
 from tests.player.samples import plain_trace, spec_trace
 
 from .sheets import hides

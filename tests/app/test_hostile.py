@@ -102,7 +102,7 @@ def addresses(run: Run, text: str) -> Iterator[tuple[str, str, dict[str, str]]]:
         yield "GET", path.replace("{}", whole), {}
     for path in ("/runs/{}/answer", "/r/{}/join", "/r/{}/vote", "/r/{}/host", "/r/{}/host/drive"):
         yield "POST", path.replace("{}", whole), {}
-    for path in (f"/runs/{run.id}/events?ticket=", f"/traces/{run.id}-0.json?download=1&ticket=", "/r?lang=",
+    for path in (f"/runs/{run.id}/events?ticket=", f"/traces/{run.id}-0.json?ticket=", "/r?lang=",
                  "/r/start?lang=", "/lab?", "/?run=", "/healthz?x="):  # fmt: skip
         yield "GET", path + query, {}
     shown = (

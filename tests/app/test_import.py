@@ -16,10 +16,10 @@ from streamlit.testing.v1 import AppTest
 from app import services
 from app.decoding.runs import Runs
 from app.export.page import of_one_race
+from app.library import imports
 from app.records import importing, visitor
 from app.records.store import Full, Library, Limits
-from app.running import held as tools
-from specdec_core.errors import TraceError
+from specdec_core.foundations.errors import TraceError
 from specdec_core.record.read import race_json
 from specdec_core.record.schema import Race
 from specdec_core.record.trace import Trace
@@ -178,9 +178,9 @@ def test_hostile_texts_are_shown_as_text_and_bad_files_as_a_sentence(
     monkeypatch.setattr(visitor, "is_remembered", lambda: True)
     library = services.library()
     imported = [
-        tools._take(f"{HOSTILE}.json", changed(race_traces[1], hostile), library),
-        tools._take("bad.json", b"{", library),
-        tools._take("good.json", race_traces[1].to_json().encode(), library),
+        imports._take(f"{HOSTILE}.json", changed(race_traces[1], hostile), library),
+        imports._take("bad.json", b"{", library),
+        imports._take("good.json", race_traces[1].to_json().encode(), library),
     ]
     assert [sound for sound, _ in imported] == [False, False, True]
     (bad,) = [saved for saved in library.runs_of(ANNA) if saved.prompt == HOSTILE]

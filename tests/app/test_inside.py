@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.decoding import preparing
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 HEAD = Path(__file__).resolve().parents[1] / "core" / "published" / "speculators-fc-norm"
 

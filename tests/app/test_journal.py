@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from app import services
-from app.decoding.run import LOST, Request, Run
+from app.decoding.run import AFTER_DEATH, Request, Run
 from app.records import journal as module
 from app.records import keeping
 from app.records.database import Database
@@ -161,7 +161,9 @@ def test_a_process_that_was_killed_leaves_finished_runs_intact_and_ends_its_own_
     *before, error, done = [json.loads(message) for message in seen.messages]
     assert [message["step"] for message in before] == list(range(len(before)))
     assert (
-        0 < len(before) <= said and error["message"] == seen.error == module.LOST and done["type"] == "done"
+        0 < len(before) <= said
+        and error["message"] == seen.error == module.PROCESS_DIED
+        and done["type"] == "done"
     )
     whole = here.find("over", ANNA)
     assert whole is not None and steps(whole) == [*range(STEPS), None] and whole.lost is None
@@ -180,7 +182,7 @@ def test_a_process_that_was_killed_leaves_finished_runs_intact_and_ends_its_own_
         assert [data for _, data in everything] == seen.messages
         assert after(4) == everything[5:]
         # this page saw more than was written down
-        assert after(said + 10) == everything[-2:] and everything[-2][0] == LOST
+        assert after(said + 10) == everything[-2:] and everything[-2][0] == AFTER_DEATH
         assert after(everything[-2][0]) == everything[-1:] and after(everything[-1][0]) == []
         assert client.get("/runs/killed/events").status_code == 404
     here.close()
@@ -190,7 +192,7 @@ def test_a_process_of_another_machine_is_dead_once_it_is_silent(
     process: Callable[..., Journal], database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, there = process(), process()
-    monkeypatch.setattr(module, "lives", lambda name: None)
+    monkeypatch.setattr("app.records.processes.lives", lambda name: None)
     run = started(here, 3)
     until(lambda: there.find(run.id, ANNA) is not None)
     seen = there.find(run.id, ANNA)
@@ -199,7 +201,7 @@ def test_a_process_of_another_machine_is_dead_once_it_is_silent(
     here._mine.clear()  # as if killed
     with database.transaction(writes=True) as connection:
         connection.execute(update(module.processes).values(seen=module.processes.c.seen - 2 * module.DEAD_S))
-    assert seen.wait(10) and seen.error == module.LOST
+    assert seen.wait(10) and seen.error == module.PROCESS_DIED
 
 
 def test_the_oldest_messages_make_room_and_recent_ones_never(

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import services
 from app.choosing.usual import REAL
-from app.decoding.models import Choice, Shelf
+from app.decoding.models import Choice, ModelCache
 from app.decoding.run import Request
 from app.decoding.runs import Runs
 from app.library import rows, unusual
@@ -147,7 +147,7 @@ def test_a_library_that_fails_does_not_fail_the_run(fresh: Runs, caplog: pytest.
     def broken(run: object) -> None:
         raise OSError("disk full")
 
-    shelf = Shelf(lambda choice: scripted_family(), lambda *asked: None)
+    shelf = ModelCache(lambda choice: scripted_family(), lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: ANNA, save=broken)
     run = runs.start(Request("abc", LANES, ("a", "b"), Choice()))
     assert run.wait(20) and run.error is None and len(run.traces) == 2

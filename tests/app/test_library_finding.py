@@ -10,10 +10,10 @@ import pytest
 from app.decoding.runs import Runs
 from app.library import rows
 from app.records import listing
-from app.records.listing import Entry
+from app.records.listing import LibraryEntry
 from app.records.summary import Summary, summarize
-from specdec_core.analysis.diagnosis import why
 from specdec_core.settings import Settings
+from specdec_measure.analysis.diagnosis import why
 
 from .conftest import scripted_models
 from .kept import LANES, finish
@@ -21,13 +21,13 @@ from .library_page import page
 from .tables import tables
 
 
-def entry(key: str, *, prompt: str = "a prompt", created: float = 0.0, **changes: object) -> Entry:
+def entry(key: str, *, prompt: str = "a prompt", created: float = 0.0, **changes: object) -> LibraryEntry:
     values: dict[str, object] = {
         "label": "Draft model, γ = 4", "proposer": "draft-model", "rule": "speculative-sampling", "lossy": False,
         "target": "specdec-target", "draft": "specdec-draft", "tokens": 24, "passes": 8, "acceptance": 0.5,
         "tokens_per_pass": 3.0, "tokens_per_second": 9.0, "speedup": 1.5, "end": "length", "problem": None,
     }  # fmt: skip
-    return Entry(key, key, prompt, created, (Summary(**{**values, **changes}),))  # type: ignore[arg-type]
+    return LibraryEntry(key, key, prompt, created, (Summary(**{**values, **changes}),))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_bound_is_no_measured_speedup_in_the_order(off_the_clock: str) -> None
     """Catches: the oracle, whose guesses cost nothing, on top of everything that was measured, by either figure."""
     bound = entry("bound", proposer=off_the_clock, speedup=9.0, tokens_per_pass=5.0)
     slow = entry("slow", speedup=0.5)
-    both = Entry("both", "both", "a prompt", 0.0, (*bound.lanes, *entry("x", speedup=0.7).lanes))
+    both = LibraryEntry("both", "both", "a prompt", 0.0, (*bound.lanes, *entry("x", speedup=0.7).lanes))
     order = listing.find([bound, slow, both], "", "any", "speedup")
     assert [found.key for found in order] == ["both", "slow", "bound"]
     some = entry("some", speedup=0.5, tokens_per_pass=1.5)
@@ -116,11 +116,11 @@ def test_a_bound_is_no_measured_speedup_in_the_order(off_the_clock: str) -> None
 def test_a_card_shows_every_lane_with_its_letter() -> None:
     """Catches: “and 2 more lanes”, one of which was the fastest; figures that belong to no name."""
 
-    def of(*lanes: tuple[str, float]) -> Entry:
+    def of(*lanes: tuple[str, float]) -> LibraryEntry:
         made = [
             entry("x", proposer=name, tokens_per_second=speed, speedup=speed / 10) for name, speed in lanes
         ]
-        return Entry("all", "all", "a prompt", 0.0, tuple(lane.lanes[0] for lane in made))
+        return LibraryEntry("all", "all", "a prompt", 0.0, tuple(lane.lanes[0] for lane in made))
 
     many = of(("none", 10), ("draft-model", 11), ("eagle", 8), ("oracle", 99), ("eagle3", 20), ("medusa", 7))
     lines = rows.lines(many)
@@ -177,7 +177,7 @@ def test_whether_a_speedup_is_clear_is_kept_with_it() -> None:
 def test_only_runs_of_one_prompt_stand_side_by_side_and_never_with_another_s_baseline() -> None:
     one, same, other = entry("a"), entry("b"), entry("c", prompt="another")
     plain = entry("d", proposer="none")
-    both = Entry("e", "e", "a prompt", 0.0, (*plain.lanes, *one.lanes))
+    both = LibraryEntry("e", "e", "a prompt", 0.0, (*plain.lanes, *one.lanes))
     assert listing.together([one, same]) is None
     assert "“a” and “c” continue different prompts" in (listing.together([one, same, other]) or "")
     assert "plain decoding alone" in (listing.together([one, plain]) or "")

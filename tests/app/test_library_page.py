@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from app import services
-from app.decoding.models import Choice, Shelf
+from app.decoding.models import Choice, ModelCache
 from app.decoding.runs import Runs
 from app.lanes import links
 from app.records import access as entries
@@ -45,7 +45,7 @@ def test_examples_can_be_opened_while_models_load_or_after_they_failed(
         never.wait(20)
         raise OSError("no weights")
 
-    shelf = Shelf(load, lambda *asked: None)
+    shelf = ModelCache(load, lambda *asked: None)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     shelf.warm()
     if state == "failed":

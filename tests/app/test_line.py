@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 import pytest
 
-from app.decoding import line as module
-from app.decoding.line import Left, Line
+from app.decoding import device_queue as module
+from app.decoding.device_queue import Cancelled, DeviceQueue
 
 
 class Crowd:
     """Jobs that stand in a line in the order in which they are sent there, and go on when told to."""
 
     def __init__(self, places: int = 1) -> None:
-        self.line = Line(places)
+        self.line = DeviceQueue(places)
         self.served: list[str] = []
         self.places: dict[str, list[int]] = {}
         self.go = threading.Semaphore(0)
@@ -74,12 +74,12 @@ def test_several_devices_are_held_at_once_and_taken_back_after_their_holders() -
         crowd.send(name, None)
     assert sorted(crowd.served) == ["a", "b"]
     assert (crowd.places["c"], crowd.places["d"]) == ([1], [2])
-    line, order = Line(places=2), []
+    line, order = DeviceQueue(places=2), []
     with line.turn(lambda: False, lambda place: None) as ticket, line.turn(lambda: False, order.append):
         with line.away(ticket, lambda: False):
             pass
         assert not order and line.wait_s(1) is not None
-        with pytest.raises(Left), line.turn(lambda: bool(order), order.append):
+        with pytest.raises(Cancelled), line.turn(lambda: bool(order), order.append):
             pass
     assert order == [1]
     assert sorted(crowd.finish()) == list("abcd")
@@ -89,7 +89,7 @@ def test_the_expected_wait_follows_the_last_turns(monkeypatch: pytest.MonkeyPatc
     """Catches: a wait in rounds instead of seconds, and one that does not shrink while the present turn goes on."""
     clock = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
-    line = Line()
+    line = DeviceQueue()
     assert line.wait_s(1) is None, "nothing is known before the first turn"
     for seconds in (4.0, 8.0):
         with line.turn(lambda: False, lambda place: None):
@@ -102,7 +102,7 @@ def test_the_expected_wait_follows_the_last_turns(monkeypatch: pytest.MonkeyPatc
         assert line.wait_s(2) == 6.0, "one that takes long may end at any moment"
         with line.away(ticket, lambda: False):
             assert line.wait_s(1) is None, "nobody computes"
-    pair = Line(places=2)
+    pair = DeviceQueue(places=2)
     with pair.turn(lambda: False, lambda place: None):
         clock[0] += 6.0
     with pair.turn(lambda: False, lambda place: None), pair.turn(lambda: False, lambda place: None):

@@ -12,7 +12,7 @@ from app.lanes import links
 from app.text import plain
 from app.ui import glossary
 from specdec_core.proposers import PROPOSERS
-from specdec_core.sweep.cases import CHAT_ORDER
+from specdec_measure.sweep.cases import CHAT_ORDER
 
 CHOICES = {
     "proposer": {"draft-model": "Draft model", "none": "Plain decoding"},

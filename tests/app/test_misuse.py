@@ -32,13 +32,13 @@ from app.records import visitor
 from app.records.database import LibraryError, Unavailable
 from app.records.store import Library
 from app.records.summary import Summary
-from app.running import held as tools
+from app.running import downloads
 from app.text import plain
 from app.web import routes
 from app.web.headers import KnownHosts, OwnPages
 from specdec_core.record.trace import Trace
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.totals import csv_of, summary
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.totals import csv_of, summary
 
 from .kept import ANNA, add, finish
 from .test_compare import opened
@@ -182,7 +182,7 @@ def test_a_run_that_could_not_be_kept_is_said_to_be_so(fresh: Runs, monkeypatch:
     at.button(key="go").click().run()
     (run,) = fresh._jobs.all()
     assert run.wait(20)
-    until(lambda: run.unkept)
+    until(lambda: run.unsaved)
     at.run()
     assert not at.exception
     assert any("could not keep this run" in warning.value for warning in at.warning)
@@ -198,12 +198,20 @@ def test_a_run_from_the_library_goes_home_as_one_page_and_a_deleted_one_says_so(
     named = library.get(ANNA, saved.id)
     assert named is not None
     entry = entries.of_saved(named)
-    assert tools._file(entry) == "specdec-My-run-b-1"
-    made = tools._page(entry, ANNA, library)
+    assert downloads.file_name(entry) == "specdec-My-run-b-1"
+    labels = [lane.label for lane in entry.lanes]
+
+    def page() -> str:
+        def read(at: int) -> bytes:
+            return entries.data(entry, at, ANNA, library)
+
+        return downloads.page_of(labels, read, entry.title, True).decode()
+
+    made = page()
     assert made.startswith("<!doctype html>") and made.count('type="application/json"') >= 3
     assert "separate runs" not in made.partition("<main>")[0]
     library.delete(ANNA, saved.id)
-    assert "deleted" in tools._page(entry, ANNA, library)
+    assert "deleted" in page()
     assert "deleted" in entries.data(entry, 0, ANNA, library).decode()
 
 
@@ -317,7 +325,7 @@ def test_the_settings_that_are_known_are_those_that_are_read() -> None:
     """Catches: a new setting that the server refuses, and one that nothing reads any more."""
     root = Path(__file__).resolve().parents[2]
     texts = [
-        path.read_text("utf-8") for house in ("app", "specdec_core") for path in (root / house).rglob("*.py")
+        path.read_text("utf-8") for house in ("app", "specdec_*") for path in root.glob(f"{house}/**/*.py")
     ]
     read = {name for text in texts for name in re.findall(r"""["']SPECDEC_([A-Z_]+)["']""", text)}
     assert read == set(policy.SETTINGS)
@@ -403,7 +411,7 @@ def test_a_prompt_too_long_for_the_address_comes_back_with_its_run(saving: Runs,
 
 
 def test_no_table_holds_a_formula() -> None:
-    row = Measured('=HYPERLINK("http://evil")', "+1+1", 0, "@SUM(1)", 0, tokens=20, seconds=1.0)
+    row = MeasuredCase('=HYPERLINK("http://evil")', "+1+1", 0, "@SUM(1)", 0, tokens=20, seconds=1.0)
     for table in (summary([row]), summary([replace(row, family="\t=1", label="-1")])):
         (line,) = csv.DictReader(io.StringIO(csv_of(table)))
         texts = [value for name, value in line.items() if name in ("family", "label")]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.config import Policy, read
-from app.decoding.models import Choice, Shelf, permitted
-from specdec_core.errors import ModelError
+from app.decoding.models import Choice, ModelCache, permitted
+from specdec_core.foundations.errors import ModelError
 
 CATALOGUE = {"openai-community/gpt2", "distilbert/distilgpt2"}
 
@@ -123,7 +123,7 @@ def test_models_are_loaded_once_and_one_at_a_time() -> None:
         loading -= 1
         return object()
 
-    shelf = Shelf(load, no_fetch, keep=9)
+    shelf = ModelCache(load, no_fetch, keep=9)
     choices = [Choice(), Choice("a/b"), Choice(), Choice("a/b"), Choice("c/d")]
     threads = [threading.Thread(target=shelf.get, args=(choice,)) for choice in choices]
     for thread in threads:
@@ -135,7 +135,7 @@ def test_models_are_loaded_once_and_one_at_a_time() -> None:
 
 
 def test_two_families_are_kept_and_the_bundled_one_always() -> None:
-    shelf = Shelf(lambda choice: object(), no_fetch)
+    shelf = ModelCache(lambda choice: object(), no_fetch)
     for choice in (Choice(), Choice("a/b"), Choice("c/d")):
         shelf.get(choice)
     assert shelf.ready(Choice()) is not None
@@ -152,7 +152,7 @@ def test_download_progress_is_reported_in_megabytes() -> None:
         on_progress(3_000_000, 12_000_000)
         seen.append(shelf.status(Choice("a/b")))
 
-    shelf = Shelf(lambda choice: object(), fetch)
+    shelf = ModelCache(lambda choice: object(), fetch)
     shelf.get(Choice("a/b"))
     assert seen[0].text == "Downloading a/b: 3 of 12 MB"
     assert seen[0].fraction == 0.25
@@ -170,7 +170,7 @@ def test_a_failed_load_is_a_sentence_and_may_be_tried_again(caplog: pytest.LogCa
             raise KeyError("lm_head")
         return object()
 
-    shelf = Shelf(load, no_fetch)
+    shelf = ModelCache(load, no_fetch)
     with pytest.raises(ModelError, match="There is no model"):
         shelf.get(Choice("a/b"))
     assert shelf.status(Choice("a/b")).text == "There is no model 'a/b'."
@@ -186,4 +186,4 @@ def test_without_network_a_copy_on_this_machine_is_still_loaded() -> None:
     ) -> None:
         raise ModelError("The hub cannot be reached.")
 
-    assert Shelf(lambda choice: "models", fetch).get(Choice("a/b")) == "models"
+    assert ModelCache(lambda choice: "models", fetch).get(Choice("a/b")) == "models"

@@ -12,12 +12,12 @@ import pytest
 from app import charts
 from app.charts import timeline
 from app.metrics import numbers
-from app.running.results import csv_of
-from specdec_core import theory
+from app.running.downloads import csv_of
 from specdec_core.record.schema import Stats
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.totals import LEAST_TOKENS
+from specdec_measure import theory
+from specdec_measure.sweep.totals import MIN_TOKENS
 
 
 def stats(**values: float | int | None) -> Stats:
@@ -38,7 +38,7 @@ def test_the_measured_speedup_is_time_per_token_over_time_per_token() -> None:
     assert numbers.measured_speedup(stats(), FAST) == pytest.approx(1.8)
     assert numbers.measured_speedup(stats(tokens_per_second=None), FAST) is None
     assert numbers.measured_speedup(stats(tokens=1), FAST) is None
-    assert numbers.measured_speedup(stats(), replace(FAST, tokens=LEAST_TOKENS - 1)) is None
+    assert numbers.measured_speedup(stats(), replace(FAST, tokens=MIN_TOKENS - 1)) is None
 
 
 def test_the_modelled_speedup_is_the_theorem_with_this_run_s_alpha_and_c() -> None:

@@ -22,7 +22,7 @@ from app import config as policy
 from app import services
 from app.choosing import usual
 from app.decoding.loaded import Loaded
-from app.decoding.models import Choice, Shelf
+from app.decoding.models import Choice, ModelCache
 from app.decoding.runs import Runs
 from specdec_core.settings import Settings
 
@@ -51,7 +51,7 @@ def server(
         return
     (prompts / "chat-question.toml").write_text(CHAT_PROMPTS, encoding="utf-8")
     built = {Choice(): scripted_family(), REAL: Loaded(real)}
-    shelf = Shelf(lambda choice: built[choice], lambda *asked: None)
+    shelf = ModelCache(lambda choice: built[choice], lambda *asked: None)
     for choice in built:
         shelf.get(choice)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone))

@@ -13,8 +13,8 @@ from app.lanes import lane, links
 from app.metrics import numbers
 from app.text import plain
 from specdec_core.engine.check import check
+from specdec_core.foundations.options import OptionSet, fields
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.options import OptionSet, fields
 from specdec_core.proposers import PROPOSERS
 from specdec_core.proposers.prompt_lookup import PromptLookup
 from specdec_core.record.trace import Trace

@@ -20,10 +20,10 @@ from app import services
 from app.config import Policy
 from app.decoding.api import DecoderLost
 from app.decoding.loaded import Loaded
-from app.decoding.models import Choice, Shelf
+from app.decoding.models import Choice, ModelCache
 from app.decoding.needs import Needs
 from app.decoding.run import Request, Run
-from app.decoding.runs import Desk, Runs
+from app.decoding.runs import CurrentRun, Runs
 from app.lanes import links
 from app.records import examples as recorded
 from app.records import visitor
@@ -391,12 +391,12 @@ def test_a_link_to_a_run_that_is_no_longer_kept_says_so(fresh: Runs, run_id: str
 
 
 def test_a_model_that_does_not_exist_is_a_sentence(monkeypatch: pytest.MonkeyPatch, fresh: Runs) -> None:
-    from specdec_core.errors import ModelError
+    from specdec_core.foundations.errors import ModelError
 
     def load(choice: Choice) -> object:
         raise ModelError("There is no model 'no/such': neither a folder here nor an id on the hub.")
 
-    shelf = Shelf(load, lambda *asked: None)
+    shelf = ModelCache(load, lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
@@ -413,7 +413,7 @@ def test_a_model_that_does_not_exist_is_a_sentence(monkeypatch: pytest.MonkeyPat
 def test_a_folder_below_the_root_is_loaded_and_then_known_to_the_page(
     monkeypatch: pytest.MonkeyPatch, fresh: Runs, tmp_path: Path
 ) -> None:
-    from specdec_core import testing
+    from specdec_measure import testing
 
     from .conftest import next_probs
 
@@ -424,7 +424,7 @@ def test_a_folder_below_the_root_is_loaded_and_then_known_to_the_page(
         seen.append(choice.target)
         return Loaded(testing.scripted(next_probs))
 
-    shelf = Shelf(load, lambda *asked: None)
+    shelf = ModelCache(load, lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "operator", lambda: Policy(models="any", models_root=tmp_path.resolve()))
     monkeypatch.setattr(services, "shelf", lambda: shelf)
@@ -455,7 +455,7 @@ def test_while_the_models_warm_up_the_page_says_so_a_race_plays_and_run_waits(
     import threading
 
     gate = threading.Event()
-    shelf = Shelf(lambda choice: gate.wait(20) and scripted_family(), lambda *asked: None)
+    shelf = ModelCache(lambda choice: gate.wait(20) and scripted_family(), lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
@@ -551,13 +551,13 @@ def test_a_run_that_began_as_its_script_was_cut_short_is_shown_by_the_next(
     """Catches: a run that goes on unseen because a rerun came between its start and the note of it in the address."""
     from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 
-    start = Desk.start
+    start = CurrentRun.start
 
-    def cut_short(desk: Desk, request: Request) -> Run:
+    def cut_short(desk: CurrentRun, request: Request) -> Run:
         start(desk, request)
         raise StopException
 
-    monkeypatch.setattr(Desk, "start", cut_short)
+    monkeypatch.setattr(CurrentRun, "start", cut_short)
     at = page(tokens="6")
     at.button(key="go").click().run()
     assert "run" not in at.query_params
@@ -589,7 +589,7 @@ def test_what_a_model_needs_of_the_memory_is_said_before_it_is_loaded(
     fresh: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Catches: a model whose size is known only when loading it fails; a look-up for models that are loaded."""
-    from specdec_core.errors import ModelError
+    from specdec_core.foundations.errors import ModelError
 
     asked: list[str | None] = []
     answered = threading.Event()
@@ -688,7 +688,7 @@ def test_what_a_run_wrote_before_its_decoder_died_stays(
     given = played(monkeypatch)
     at = finish(press(page(tokens="12"), "go"), fresh)
     run = fresh.get(param(at, "run"))
-    assert run is not None and run.error == "The decoder stopped." and run.cut_off
+    assert run is not None and run.error == "The decoder stopped." and run.failed_midway
     assert (given[-1]["mode"], given[-1]["events"]) == ("live", run.events_path)
     assert not at.metric and "Plain decoding alone" not in words(at)
 

@@ -128,8 +128,8 @@ def test_a_page_that_both_sides_closed_is_no_error_in_the_log() -> None:
         apart.submit(asyncio.run, page.receive()).result()
     handler = (Path(st.__file__).parent / "web/server/starlette/starlette_websocket.py").read_text("utf-8")
     assert "except RuntimeError:" in handler
-    assert not quirks.unless_closed_twice(line(told.value))
-    assert quirks.unless_closed_twice(line(RuntimeError("something else")))
+    assert not quirks.drop_double_close(line(told.value))
+    assert quirks.drop_double_close(line(RuntimeError("something else")))
 
 
 def test_a_press_in_a_part_that_is_gone_is_a_warning() -> None:
@@ -140,7 +140,7 @@ def test_a_press_in_a_part_that_is_gone_is_a_warning() -> None:
 
     def kept(message: str) -> bool:
         line = logging.LogRecord(quirks.SCRIPTS_LOG, logging.WARNING, "", 0, message, ("id",), None)
-        return quirks.unless_gone(line)
+        return quirks.drop_missing_fragment(line)
 
     assert not kept("Couldn't find fragment with id %s. This can happen if")
     assert kept("Something else with a fragment %s")
@@ -234,7 +234,7 @@ def test_streamlit_s_page_has_inline_scripts_and_each_is_in_the_policy() -> None
 
 
 def test_streamlit_s_page_is_in_english_whatever_is_written_on_it() -> None:
-    """Else `quirks.speaks` can go."""
+    """Else frame.js need not name the language."""
     assert '<html lang="en">' in (STATIC / "index.html").read_text(encoding="utf-8")
     assert not [name for name in inspect.signature(st.set_page_config).parameters if "lang" in name]
 

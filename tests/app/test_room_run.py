@@ -23,9 +23,9 @@ from app.records.database import Database
 from app.records.journal import Journal
 from app.room import (
     codes,
-    drive,
     export,
     here,
+    host_actions,
     running,
     states,
     stills,
@@ -37,10 +37,10 @@ from app.room import (
 )
 from app.room.asked import PICTURED, asked
 from app.room.live import Live
-from app.room.states import Now, Refused, Room
+from app.room.states import Now, Room, RoomRefused
 from app.room.store import Cast, Rooms
 from app.room.tally import Vote
-from app.room.together import ROUND_S, VOTE_S, Said, Together, next_s, read, shown
+from app.room.together import ROUND_S, VOTE_S, ClassRun, RunProgress, next_s, read, shown
 from app.web.routes import routes as all_routes
 
 
@@ -62,12 +62,12 @@ def message(verdicts: list[str], text: str = "x") -> str:
 GOOD, BAD, NONE = ["accepted", "rejected", "unreached"], ["rejected", "unreached", "unreached"], []
 
 
-def said(*rounds: list[str], over: bool = True) -> Said:
+def said(*rounds: list[str], over: bool = True) -> RunProgress:
     return read([*map(message, rounds), *(['{"type":"finished"}'] if over else [])])
 
 
 def asking(at: int, **more: Any) -> Now:
-    run = Together("run", "ticket", 2, "Once", "Tiny", 0.0, at, voting=True)
+    run = ClassRun("run", "ticket", 2, "Once", "Tiny", 0.0, at, voting=True)
     return replace(Now(state="run", step=3, since=10.0, until=30.0, run=run), **more)
 
 
@@ -75,7 +75,7 @@ def vote(student: str, at: int, given: str, right: bool) -> Vote:
     return Vote(student, "", together.part(2, at), 1, given, right, 1.0, 1.0)
 
 
-def pages(now: Now, found: Said, votes: list[Vote], at: float) -> list[dict[str, Any]]:
+def pages(now: Now, found: RunProgress, votes: list[Vote], at: float) -> list[dict[str, Any]]:
     """What each kind of page gets: a student's, the projector's, the host's."""
     room = Room("CODE34", 0.0, "en", False, ("coin",), now, 1)
     run = views_run.followed(now, found, votes, at)
@@ -115,13 +115,13 @@ def test_a_verdict_is_on_no_page_before_the_vote_on_it_is_closed() -> None:
         assert len(student["run"]["pieces"]) == 6
 
 
-def stepped(now: Now, move: str = "verdict", at: float = 20.0) -> Together:
+def stepped(now: Now, move: str = "verdict", at: float = 20.0) -> ClassRun:
     return states.steered(now, move, said(GOOD, GOOD, GOOD), at)
 
 
 def test_rounds_follow_one_another_at_a_pace_that_can_be_read() -> None:
     """Catches: a run that is over on the pages before anybody has read it, and a page that is not drawn again."""
-    run = replace(Together(), pace=True, shown=1)
+    run = replace(ClassRun(), pace=True, shown=1)
     assert [shown(run, 10.0, None, 4, 10.0 + after * ROUND_S) for after in (0, 0.9, 1, 2.5, 9)] == [
         1,
         1,
@@ -138,21 +138,21 @@ def test_rounds_follow_one_another_at_a_pace_that_can_be_read() -> None:
 def test_what_the_host_can_do_with_a_run() -> None:
     """Catches: a vote on a round without a guess, or after the last one; a verdict twice; a vote that is opened again
     once its verdict is on the pages."""
-    held = asking(0, run=replace(Together(), number=1))
+    held = asking(0, run=replace(ClassRun(), number=1))
     found = said(GOOD, NONE, BAD)
     assert states.steered(held, "ask", found, 11.0).shown == 0
-    later = replace(held, run=replace(Together(), shown=1))
-    assert states.steered(later, "ask", found, 11.0) == Together(shown=2, voting=True)
+    later = replace(held, run=replace(ClassRun(), shown=1))
+    assert states.steered(later, "ask", found, 11.0) == ClassRun(shown=2, voting=True)
     for end, sentence in ((True, "no further guess"), (False, "not there yet")):
-        with pytest.raises(Refused, match=sentence):
-            states.steered(replace(held, run=Together(shown=3)), "ask", replace(found, over=end), 11.0)
-    with pytest.raises(Refused, match="moved on"):
+        with pytest.raises(RoomRefused, match=sentence):
+            states.steered(replace(held, run=ClassRun(shown=3)), "ask", replace(found, over=end), 11.0)
+    with pytest.raises(RoomRefused, match="moved on"):
         states.steered(asking(0), "verdict", found, 31.0)
     room = Room("CODE34", 0.0, "en", False, ("coin",), asking(0), 1)
     body = {"move": "longer", "step": 3}
-    assert (drive.changed(room, 29.0, body).now.until or 0) > 30.0
-    with pytest.raises(Refused, match="moved on"):
-        drive.changed(room, 31.0, body)
+    assert (host_actions.changed(room, 29.0, body).now.until or 0) > 30.0
+    with pytest.raises(RoomRefused, match="moved on"):
+        host_actions.changed(room, 31.0, body)
     moves = pages(asking(0), found, [], 20.0)[2]["moves"]
     assert "verdict" in moves
     seen = pages(replace(asking(1), until=None), found, [], 20.0)[2]  # after the verdict
@@ -173,7 +173,7 @@ def test_votes_on_a_run_close_by_the_clock_and_are_exported(tmp_path: Path) -> N
     clock = [1000.0]
     rooms = Rooms(Database(tmp_path / "rooms.sqlite3"), lambda: clock[0])
     code, _ = rooms.create(["coin"], "en", named=False)
-    run = Together("id", "ticket", 1, "Once", "Tiny", 0.0, 0, voting=True)
+    run = ClassRun("id", "ticket", 1, "Once", "Tiny", 0.0, 0, voting=True)
     rooms.drive(code, lambda room, at: replace(room, now=states.step(room.now, "run", at)))
     rooms.drive(code, lambda room, at: replace(room, now=states.step(room.now, "ask", at, run=run)))
     mine = Cast(code, "me", "", together.part(1, 0), 1, "accepted", True)
@@ -250,7 +250,7 @@ def test_a_class_votes_on_a_real_run(visitor: Callable[[], TestClient]) -> None:
     room = here.rooms().room(code)
     assert room is not None
     run = room.now.run
-    found: Said = until(lambda: each if (each := running.said(run)).over else None)
+    found: RunProgress = until(lambda: each if (each := running.said(run)).over else None)
     assert len(found.rounds) > 1
     assert run is not None
     assert (
@@ -271,8 +271,8 @@ def test_a_class_votes_on_a_real_run(visitor: Callable[[], TestClient]) -> None:
 
 def test_a_run_that_its_server_lost_is_said_so(fresh: Runs) -> None:
     """Catches: a room that waits for ever for a run that ended with its process."""
-    gone = Together("no-such-run", "ticket", 1, "Once", "Tiny", began=time.time())
-    assert running.said(gone) == Said()
+    gone = ClassRun("no-such-run", "ticket", 1, "Once", "Tiny", began=time.time())
+    assert running.said(gone) == RunProgress()
     assert running.said(replace(gone, began=0.0)).lost
 
 
@@ -323,7 +323,7 @@ def test_a_deleted_room_s_runs_are_forgotten_in_every_process(
                 runs.append(running.own_tree(guest, "abc", "tiny", 2, 2, lambda run: None))
         until(lambda: all(here_.find(run.id, None, run.ticket) for run in runs))
         monkeypatch.setattr(fresh, "_journal", here_)
-        drive.delete(rooms, code)
+        host_actions.delete(rooms, code)
         assert [here_.find(run.id, None, run.ticket) is None for run in runs] == [True, True, False]
         if database.shared:  # several processes have PostgreSQL
             until(lambda: [there.get(run.id) is None for run in runs] == [True, True, False])
@@ -406,19 +406,19 @@ def test_nodes_of_a_tree_are_set_one_by_one(drawing: None) -> None:
         [key, {"do": "add", "path": [1]}],
         [key, "nonsense"],
     ]
-    made = drive.moves(given)
+    made = host_actions.moves(given)
     _, grown = tree(made)
     assert [0] in grown
     assert [1] in grown
     _, cut = tree((*made, (key, {"do": "remove", "path": [0]})))
     assert sorted(cut) == [[], [1]]
-    assert drive.moves([[key, {"do": "fly", "path": [0]}]]) == ()
+    assert host_actions.moves([[key, {"do": "fly", "path": [0]}]]) == ()
 
 
 def test_a_player_s_cursor_draws_nothing_anew(drawing: None) -> None:
     """Catches: a picture that is drawn for every step of the host's in a player."""
     before = stills.still("en", "trees", "watch")
-    moves = drive.moves([["x", {"cursor": {"round": 2, "of": "y"}}]])
+    moves = host_actions.moves([["x", {"cursor": {"round": 2, "of": "y"}}]])
     assert len(moves) == 1
     assert stills.still("en", "trees", "watch", moves) is before
 
@@ -443,7 +443,7 @@ def test_a_control_shows_only_what_it_can_have() -> None:
     """Catches: a picture that no page of the room gets, because somebody moved a slider to a place it has not."""
 
     def slider(*values: Any) -> Any:
-        moves = drive.moves([[key, value] for value in values])
+        moves = host_actions.moves([[key, value] for value in values])
         return next(
             each for each in stills.still("en", "weights", "watch", moves) or [] if each["kind"] == "slider"
         )
@@ -472,7 +472,7 @@ def test_a_german_page_follows_an_english_host(drawing: None, lesson: str, step:
         value = last if control["kind"] == "select" else [last]
         assert value != control["value"]
         assert value != [control["value"]]
-        moves = drive.moves([[control["id"], value]])
+        moves = host_actions.moves([[control["id"], value]])
         english, german = (controls(language, moves)[at] for language in ("en", "de"))
         assert english["value"] == german["value"] == (last if control["kind"] == "slider" else value)
     assert controls("en")

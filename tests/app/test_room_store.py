@@ -16,10 +16,10 @@ from starlette.testclient import TestClient
 from app import config as policy
 from app import services
 from app.records.database import Database
-from app.room import codes, drive, here, store
+from app.room import codes, here, host_actions, store
 from app.room.limits import Limit
 from app.room.live import Live
-from app.room.states import KEPT_S, LIFE_S, Refused
+from app.room.states import KEPT_S, LIFE_S, RoomRefused
 from app.room.store import Cast, Rooms
 from app.web import room as routes
 from app.web import room_address, room_request
@@ -41,7 +41,9 @@ def opened(rooms: Rooms, lesson: str = "race") -> tuple[str, str]:
     """A room with an open question, and one seat's digest."""
     code, _ = rooms.create([lesson, "coin"], "en", named=True)
     rooms.join(code, TOKEN, " Ann\u0000a ")
-    rooms.drive(code, lambda room, at: drive.changed(room, at, {"move": "open", "lesson": lesson, "step": 0}))
+    rooms.drive(
+        code, lambda room, at: host_actions.changed(room, at, {"move": "open", "lesson": lesson, "step": 0})
+    )
     return code, codes.digest(TOKEN)
 
 
@@ -54,7 +56,7 @@ def press(rooms: Rooms, code: str, *moves: str) -> None:
         now = rooms.room(code)
         assert now is not None
         body = {"move": move, "step": now.now.step}
-        rooms.drive(code, lambda room, at, body=body: drive.changed(room, at, body))  # type: ignore[misc]
+        rooms.drive(code, lambda room, at, body=body: host_actions.changed(room, at, body))  # type: ignore[misc]
 
 
 def test_a_vote_counts_once_while_the_question_is_open(rooms: Rooms) -> None:
@@ -102,7 +104,7 @@ def test_rooms_end_and_are_deleted_whole(tmp_path: Path) -> None:
     found = rooms.room(code)
     assert found is not None
     assert found.now.state == "ended"
-    with pytest.raises(Refused):
+    with pytest.raises(RoomRefused):
         rooms.join(code, codes.token(), "")
     assert rooms.cast([cast(code, "late")]) != [None]
     assert rooms.outdated() == []
@@ -281,5 +283,5 @@ def test_codes_cannot_be_tried_one_after_the_other(visitor: Callable[[], TestCli
 def test_a_full_room_says_so(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "MOST_SEATS", 1)
     code, _ = opened(rooms)
-    with pytest.raises(Refused, match="full"):
+    with pytest.raises(RoomRefused, match="full"):
         rooms.join(code, codes.token(), "")

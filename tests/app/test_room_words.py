@@ -13,7 +13,7 @@ import pytest
 from app.course import reading
 from app.course.words import Words
 from app.records import examples
-from app.room import orders
+from app.room import lesson_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "app" / "room" / "static"
@@ -31,7 +31,7 @@ globalThis.location = { pathname: "%s" };
 
 def ran(script: str, language: str = "de", path: str = "/r/CODE34") -> Any:
     """What a module's script gives, as the page would in that language."""
-    stand_in = STAND_IN % (json.dumps(orders.words(language)), language, path)
+    stand_in = STAND_IN % (json.dumps(lesson_plan.words(language)), language, path)
     modules = "".join(
         f'const {name} = await import("{(STATIC / name).as_uri()}.js");\n'
         for name in ("room", "answers", "component", "run", "bars")

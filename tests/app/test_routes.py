@@ -71,13 +71,13 @@ def test_health_tells_that_the_models_failed(client: TestClient, monkeypatch: py
     """Catches: a container that is healthy and cannot decode."""
     from app import services
     from app.decoding.loaded import Loaded
-    from app.decoding.models import Choice, Shelf
-    from specdec_core.errors import ModelError
+    from app.decoding.models import Choice, ModelCache
+    from specdec_core.foundations.errors import ModelError
 
     def broken(choice: Choice) -> Loaded:
         raise ModelError("no weights")
 
-    shelf = Shelf(broken, lambda *asked: None)
+    shelf = ModelCache(broken, lambda *asked: None)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     with pytest.raises(ModelError):
         shelf.get(Choice())
@@ -157,13 +157,10 @@ def test_a_run_that_does_not_exist_is_a_sentence(client: TestClient, run_id: str
     assert run_id == ".." or run_id == "%2e%2e" or answer.json()["error"].endswith("no longer kept.")
 
 
-def test_a_finished_lane_s_trace_is_served_and_downloaded(client: TestClient, run: Run) -> None:
+def test_a_finished_lane_s_trace_is_served(client: TestClient, run: Run) -> None:
     answer = client.get(run.trace_path(1))
     assert answer.status_code == 200
     assert Trace.from_json(answer.content) == run.traces[1]
-    assert "content-disposition" not in answer.headers
-    download = client.get(f"{run.trace_path(1)}?download=1").headers["content-disposition"]
-    assert download == f'attachment; filename="specdec-{run.id}-1.json"'
 
 
 @pytest.mark.parametrize(
@@ -181,7 +178,7 @@ def test_a_finished_lane_s_trace_is_served_and_downloaded(client: TestClient, ru
     ],
 )
 def test_hostile_trace_names_are_a_sentence_and_read_no_file(client: TestClient, name: str) -> None:
-    answer = client.get(f"/traces/{name}?download=1")
+    answer = client.get(f"/traces/{name}")
     assert answer.status_code == 404
     assert "content-disposition" not in answer.headers
 
@@ -278,9 +275,6 @@ def test_a_browser_without_cookies_opens_what_its_own_page_began(client: TestCli
     client.cookies.clear()
     assert client.get(mine.events_path).status_code == client.get(mine.trace_path(0)).status_code == 200
     assert "ticket" in events_of(client.get(mine.events_path).text)[-2][1]["trace"]  # type: ignore[operator]
-    assert (
-        client.get(mine.trace_path(0, download=True)).headers["content-disposition"].startswith("attachment")
-    )
     answer = mine.events_path.replace("/events", "/answer")
     assert client.post(answer, json={"question": 1, "words": "x"}).status_code == 409  # let in, and too late
     for ticket in ("", "x", other.ticket):

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from app.decoding.api import Event, Recorded, pack
+from app.decoding.api import Event, LaneDone, pack
 from app.decoding.archive import Archive
 from app.decoding.jobs import Busy
 from app.decoding.remote import Caller, Remote
 from app.decoding.run import Request, Run
-from app.decoding.runs import Desk, Runs
+from app.decoding.runs import CurrentRun, Runs
 from app.web import routes
 from specdec_core.engine.events import Ended, Started, Step
-from specdec_core.errors import PromptError
+from specdec_core.foundations.errors import PromptError
 from specdec_core.record.schema import EndReason
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
@@ -68,8 +68,8 @@ class Gate:
             yield recorded(self.trace, "cancelled")
 
 
-def recorded(trace: Trace, end: EndReason = "length") -> Recorded:
-    return Recorded(0, end, trace.stats, pack(trace.to_json().encode()))
+def recorded(trace: Trace, end: EndReason = "length") -> LaneDone:
+    return LaneDone(0, end, trace.stats, pack(trace.to_json().encode()))
 
 
 def family(race: Any, device: str = "cpu") -> Any:
@@ -187,7 +187,7 @@ def test_a_run_cancelled_in_line_leaves_it_and_never_computes() -> None:
 
 def test_a_desk_has_one_run_and_ends_it_when_it_is_closed() -> None:
     race = Gate()
-    desk = Desk(make(race))
+    desk = CurrentRun(make(race))
     first = desk.start(request())
     second = desk.start(request())
     assert first.wait(WAIT)
@@ -375,7 +375,7 @@ def test_the_archive_gives_back_what_it_was_given(race_traces: list[Trace]) -> N
 
 def test_a_run_stopped_while_its_models_load_says_so_and_no_more() -> None:
     """Catches: the loader's complaint shown to whoever pressed stop, or nothing at all."""
-    from specdec_core.errors import ModelError
+    from specdec_core.foundations.errors import ModelError
 
     def load(choice: Any, gone: Callable[[], bool]) -> Any:
         until(gone)
@@ -518,7 +518,7 @@ def test_a_visitor_who_says_nothing_ends_the_run_with_a_sentence(monkeypatch: py
 
 
 def test_closing_the_desk_ends_a_run_that_waits_for_its_visitor() -> None:
-    desk = Desk(make(Talk()))
+    desk = CurrentRun(make(Talk()))
     run = desk.start(request())
     until(lambda: asked(run) is not None)
     desk.close()

@@ -13,15 +13,15 @@ from streamlit.testing.v1 import AppTest
 from app.compare import sweeps
 from app.compare.sweep import Order, Sweep
 from app.compare.sweeps import Sweeps
+from app.decoding.device_queue import DeviceQueue
 from app.decoding.jobs import Busy
-from app.decoding.line import Line
 from app.decoding.loaded import Loaded
 from app.decoding.runs import Runs
 from app.text import plain
-from specdec_core.errors import ModelError, SpecdecError
+from specdec_core.foundations.errors import ModelError, SpecdecError
 from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import MeasuredCase
 
 from .conftest import scripted_models
 from .tables import tables
@@ -63,12 +63,12 @@ class Gate:
         self.shut = lambda: False
 
 
-def make(models: Any = None, line: Line | None = None, **limits: int) -> Sweeps:
-    found, shared = Loaded(models or scripted_models()), line or Line()
+def make(models: Any = None, line: DeviceQueue | None = None, **limits: int) -> Sweeps:
+    found, shared = Loaded(models or scripted_models()), line or DeviceQueue()
     return Sweeps(lambda choice, gone: found, lambda device: shared, **limits)
 
 
-def key(row: Measured) -> tuple[str, int, int]:
+def key(row: MeasuredCase) -> tuple[str, int, int]:
     return row.name, row.lane, row.repeat
 
 
@@ -85,7 +85,7 @@ def test_a_sweep_measures_every_cell_and_knows_where_it_did() -> None:
 
 def test_the_device_is_free_between_two_cells() -> None:
     """Catches: a sweep that keeps every other visitor waiting until its last cell."""
-    gate, line = Gate(), Line()
+    gate, line = Gate(), DeviceQueue()
     job = make(gate.models, line).start(order(), "me")
     gate.shut = lambda: len(job.rows) == 1  # in the middle of the second cell, until another stands in line
     until(lambda: len(job.rows) == 1)
@@ -178,7 +178,7 @@ def test_errors_are_sentences() -> None:
         (refuse, "There is no such model."),
         (crash, "because of an error in the program"),
     ):
-        job = Sweeps(load, lambda device: Line()).start(order(), "me")
+        job = Sweeps(load, lambda device: DeviceQueue()).start(order(), "me")
         assert job.wait(WAIT)
         assert job.state == "failed" and sentence in (job.error or "") and "secret" not in (job.error or "")
     medusa = make().start(order(lanes=(PLAIN, PLAIN.but(proposer="medusa"))), "me")

@@ -14,12 +14,12 @@ from streamlit.testing.v1 import AppTest
 
 from app.charts import whatif as charts
 from app.compare import whatif
-from specdec_core.analysis.whatif import replay
-from specdec_core.errors import SettingsError
-from specdec_core.machines import batches
-from specdec_core.machines.model_sizes import SHAPES
-from specdec_core.machines.profiles import Modelled, Profile, Recorded, read, shipped
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.record.trace import Trace
+from specdec_measure.analysis.whatif import replay
+from specdec_measure.machines import batches
+from specdec_measure.machines.model_sizes import SHAPES
+from specdec_measure.machines.profiles import Modelled, Profile, RecordedProfile, read, shipped
 
 from .tables import tables
 
@@ -124,7 +124,7 @@ def test_choosing_writes_the_address_and_defaults_leave_it(race_traces: list[Tra
     at.select_slider(key="wb").set_value("1")
     again(at)
     assert "wb" not in address(at)
-    at.selectbox(key="wp").set_value(of_kind(Recorded))
+    at.selectbox(key="wp").set_value(of_kind(RecordedProfile))
     again(at)
     assert "wt" not in address(at) and not [one for one in at.selectbox if one.key in ("wt", "wd")]
 
@@ -167,7 +167,9 @@ def test_every_offer_of_the_controls_is_sound(race_traces: list[Trace]) -> None:
             offered = whatif.options(known(), {"wp": name, "wt": target})
             for draft in offered.get("wd", {"": ""}):
                 for batch, context in zip(offered["wb"], [*offered["wc"]] * len(offered["wb"]), strict=False):
-                    choice = whatif.Choice(name, int(batch), int(context), target or None, draft or None)
+                    choice = whatif.WhatIfChoice(
+                        name, int(batch), int(context), target or None, draft or None
+                    )
                     try:
                         costs = whatif.costs_of(profile, choice)
                     except SettingsError:  # the one reason there may be
@@ -176,7 +178,7 @@ def test_every_offer_of_the_controls_is_sound(race_traces: list[Trace]) -> None:
                         assert costs.ratio(1) == 1.0
 
 
-def too_large(profile: Modelled, choice: whatif.Choice) -> bool:
+def too_large(profile: Modelled, choice: whatif.WhatIfChoice) -> bool:
     """Whether weights and KV memory of both models exceed the machine's memory, in 16 bits."""
     numbers = 0
     for name in (choice.target, choice.draft):
@@ -187,8 +189,8 @@ def too_large(profile: Modelled, choice: whatif.Choice) -> bool:
 
 def test_it_opens_with_a_machine_that_suits_the_rounds(race_traces: list[Trace]) -> None:
     """Catches: rounds of one model that open on times recorded of another, with nothing that says so."""
-    timed = next(one for one in known().values() if isinstance(one, Recorded))
-    for name, kind in ((timed.target.name, Recorded), ("another model", Modelled)):
+    timed = next(one for one in known().values() if isinstance(one, RecordedProfile))
+    for name, kind in ((timed.target.name, RecordedProfile), ("another model", Modelled)):
         target = replace(race_traces[0].header.target, name=name)
         traces = [replace(one, header=replace(one.header, target=target)) for one in race_traces]
         chosen = opened(traces).selectbox(key="wp").value
@@ -229,7 +231,9 @@ def test_a_profile_without_a_draft_says_which_lane_it_cannot_time(
 ) -> None:
     """Catches: a speedup made up for a lane that the profile cannot time, an empty chart, a file that fails unsaid."""
     one = json.loads(
-        next(profile for profile in known().values() if isinstance(profile, Recorded)).model_dump_json()
+        next(
+            profile for profile in known().values() if isinstance(profile, RecordedProfile)
+        ).model_dump_json()
     )
     for curve in one["curves"]:
         curve |= {"draft_widths": [], "draft_s": [], "draft_median_s": []}
@@ -300,7 +304,7 @@ def test_the_sentence_about_the_knee_is_the_roofline_s(race_traces: list[Trace])
     profile: Any = known()[CARD]
     assert isinstance(profile, Modelled)
     for batch in (1, 32, 256):
-        choice = whatif.Choice(CARD, batch, 512, "8B", "1B")
+        choice = whatif.WhatIfChoice(CARD, batch, 512, "8B", "1B")
         result = replay(race_traces[1], profile, batch=batch, context=512, target="8B", draft="1B")
         said = whatif.sentences(["B"], [1.2], [result], profile, choice)
         widest = max(result.widths)
@@ -323,7 +327,7 @@ def test_only_pass_times_are_called_recorded(race_traces: list[Trace]) -> None:
 def test_the_sentence_names_the_fastest_lane(race_traces: list[Trace]) -> None:
     """Catches: the words of the lane that sends the widest pass, whatever its speed; a bound that is called fastest."""
     profile = known()[CARD]
-    choice = whatif.Choice(CARD, 1, 512, "8B", "1B")
+    choice = whatif.WhatIfChoice(CARD, 1, 512, "8B", "1B")
     one = replay(race_traces[1], profile, target="8B", draft="1B")
     faster, slow = replace(one, plain_s=3 * one.seconds), replace(one, plain_s=0.8 * one.seconds)
     bound = replace(one, plain_s=4 * one.seconds, off_the_clock=True)
@@ -340,7 +344,7 @@ def test_the_sentence_names_the_fastest_lane(race_traces: list[Trace]) -> None:
 
 def test_two_speedups_on_one_machine_say_why_they_differ(race_traces: list[Trace]) -> None:
     """Catches: a measured and a recorded speedup under one machine's name, 1.23 and 1.86 times, and no word."""
-    name = of_kind(Recorded)
+    name = of_kind(RecordedProfile)
     profile: Any = known()[name]
     plain = race_traces[0]
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from app.compare.sweep_store import SweepTable
 from app.compare.sweeps import Sweeps
-from app.compare.sweeps_kept import Kept as KeptSweeps
 from app.course import progress
-from app.decoding.line import Line
+from app.decoding.device_queue import DeviceQueue
 from app.decoding.models import Choice
 from app.decoding.runs import Runs
 from app.records import importing, keeping
@@ -173,7 +173,9 @@ def test_an_old_room_goes_on_where_it_was(day: str, tmp_path: Path) -> None:
 def test_an_old_sweep_is_shown(day: str, tmp_path: Path) -> None:
     database = Database(tmp_path / "library.sqlite3")
     sweeps = Sweeps(
-        lambda choice, gone: scripted_family(), lambda device: Line(), kept=KeptSweeps(database, write_s=0.0)
+        lambda choice, gone: scripted_family(),
+        lambda device: DeviceQueue(),
+        store=SweepTable(database, write_s=0.0),
     )
     found = sweeps.get(SWEEP, ANNA)
     assert found is not None and found.state == "done" and found.error is None

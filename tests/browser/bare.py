@@ -35,7 +35,7 @@ with st.container(key="with-nothing"):
 component()
 with st.container(key="with-unseen"):
     st.text("before")
-    with st.container(key="scheme"):
+    with st.container(key="frame"):
         unseen()
     st.text("after")
 st.button("Keyed", shortcut="Ctrl+K")

@@ -9,17 +9,17 @@ from pathlib import Path
 
 from app.__main__ import main
 from app.decoding.api import Family
-from app.decoding.models import Choice, Shelf
+from app.decoding.models import Choice, ModelCache
 
-bring = Shelf._bring
+bring = ModelCache._bring
 
 
-def late(shelf: Shelf, choice: Choice, gone: Callable[[], bool]) -> Family:
+def late(shelf: ModelCache, choice: Choice, gone: Callable[[], bool]) -> Family:
     """Load the models, all but the bundled ones after the file."""
     while choice != Choice() and not Path(os.environ["COMES_WITH"]).exists():
         time.sleep(0.05)
     return bring(shelf, choice, gone)
 
 
-Shelf._bring = late  # type: ignore[method-assign]
+ModelCache._bring = late  # type: ignore[method-assign]
 main()

@@ -59,7 +59,7 @@ def test_text_on_the_dark_theme_s_light_accent_is_white_and_ours_is_dark(bare: P
     with dressed(bare, CSS + quirks.css(quirks.ON_PRIMARY)):
         assert lightness(bare, "Primary") < 0.2
         assert lightness(bare, "Inside") > 0.9
-        with dressed(bare, ":root { color-scheme: dark; }"):  # what scheme.js does
+        with dressed(bare, ":root { color-scheme: dark; }"):  # what frame.js does
             assert lightness(bare, "Inside") < 0.2
     bare.keyboard.press("Escape")
 
@@ -76,12 +76,12 @@ def test_highlighted_code_has_colours_of_its_own_and_ours_the_text_s(bare: Page)
 
 
 @pytest.mark.parametrize(
-    ("key", "rule"), [("with-nothing", quirks.NO_EMPTY_BOXES), ("with-unseen", quirks.UNSEEN)]
+    ("key", "rule"), [("with-nothing", quirks.NO_EMPTY_BOXES), ("with-unseen", quirks.FRAME)]
 )
 def test_what_draws_nothing_or_has_no_height_leaves_a_gap_and_ours_none(
     bare: Page, key: str, rule: str
 ) -> None:
-    """Else `NO_EMPTY_BOXES` or `UNSEEN` can go."""
+    """Else `NO_EMPTY_BOXES` or the first rule of `FRAME` can go."""
     box = bare.locator(f".st-key-{key}")
     before = box.bounding_box()
     with dressed(bare, quirks.css(rule)):
@@ -169,7 +169,7 @@ def test_a_finger_that_scrolls_over_a_slider_sets_it_and_with_ours_only_the_knob
 
 
 def test_a_page_that_takes_another_s_place_stays_where_that_was_scrolled_to(bare: Page) -> None:
-    """Else `to_top` can go."""
+    """Else `toTop` in frame.js can go."""
     before = int(re.findall(r"\d+", bare.get_by_text("line 99").inner_text())[0])
     bare.get_by_role("button", name="Turn").click()
     expect(bare.get_by_text(f"place {before + 1}, line 99")).to_be_attached()
@@ -178,7 +178,7 @@ def test_a_page_that_takes_another_s_place_stays_where_that_was_scrolled_to(bare
 
 
 def test_a_component_is_drawn_in_a_shadow_root_which_the_page_cannot_look_into(bare: Page) -> None:
-    """Else `reveal` need not look for it there."""
+    """Else `playerIn` in frame.js need not look for it there."""
     expect(bare.locator(".inside")).to_be_attached()  # Playwright looks into shadow roots
     assert bare.evaluate("document.querySelector('.inside')") is None
     assert bare.evaluate(
@@ -189,14 +189,14 @@ def test_a_component_is_drawn_in_a_shadow_root_which_the_page_cannot_look_into(b
 def test_the_menu_of_a_phone_stays_over_the_page_it_led_to_and_ours_does_not(
     open_page: Callable[..., Page],
 ) -> None:
-    """Else `close_menu` can go."""
+    """Else `closeMenu` in frame.js can go."""
     page = open_page("/lab", viewport={"width": 390, "height": 844})
     menu = page.locator(quirks.SELECTORS["sidebar"])
     for done, name, closed in (("compare", "Compare", "false"), ("", "Course", "true")):
         if menu.get_attribute("data-collapsed") != "false":
             page.locator('[data-testid="stExpandSidebarButton"]').first.click()
         if done:  # as if it had been closed already
-            page.evaluate("name => { document.documentElement.dataset.place = name; }", done)
+            page.evaluate("name => { document.documentElement.dataset.page = name; }", done)
         menu.get_by_role("link", name=name).click()
         expect(page.get_by_role("heading", name=name).first).to_be_attached()
         page.wait_for_timeout(1_000)

@@ -6,6 +6,7 @@ these tests also find what such a server cannot do.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Iterator
@@ -108,9 +109,9 @@ def test_a_message_is_answered_and_the_page_shows_what_is_read(
     expect(page.locator(".leads .committed")).to_contain_text("def", timeout=30_000)
     assert (page.locator(".lane .prompt").first.text_content() or "").endswith("\n\n")
     page.get_by_role("button", name="Download").click()
-    trace = page.get_by_role("link", name="Trace (JSON)").first.evaluate("link => link.href")
-    assert trace.startswith(f"{real.url}{BELOW}/traces/")
-    assert page.request.get(trace).json()["format"] == "specdec-trace"
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Trace (JSON)").first.click()
+    assert json.loads(Path(download.value.path()).read_bytes())["format"] == "specdec-trace"
     until(lambda: stored(database) == before + 1, WRITE_S)  # it is stored beside the page
 
 

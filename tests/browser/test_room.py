@@ -174,11 +174,6 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     enter(host, "#picture .control button:nth-of-type(2)")
     for page in (anna, ben):  # in the other language as well
         expect(page.locator("#picture .control button").nth(1)).to_have_attribute("aria-pressed", "true")
-    host.locator("#picture > .drawn").nth(1).click()
-    anna.locator("#picture .pointer").wait_for(state="attached")
-    before = anna.locator("#picture .pointer").get_attribute("style")
-    host.locator("#picture").press("ArrowRight")
-    expect(anna.locator("#picture .pointer")).not_to_have_attribute("style", before)
     no_findings(host, screen, anna)
     press(host, "play")
     anna.locator("#picture .control button").first.click()
@@ -245,31 +240,13 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     complaints[:] = [each for each in complaints if "403" not in each]
 
 
-OVER = """(wanted) => {
-    const ring = document.querySelector("#picture > .pointer"), picture = document.getElementById("picture");
-    if (!ring) return false;
-    const put = () => picture.getBoundingClientRect();
-    scrollBy(0, parseFloat(ring.style.top) + put().top - innerHeight / 2);
-    const x = parseFloat(ring.style.left) + put().left, y = parseFloat(ring.style.top) + put().top;
-    let found = document.elementFromPoint(x, y);
-    while (found.shadowRoot) found = found.shadowRoot.elementFromPoint(x, y);
-    return `${found.tagName} ${found.textContent.trim().replace(",", ".")}` === wanted;
-}"""
-
-
-def points_at(pages: tuple[Page, ...], wanted: str) -> None:
-    """The ring is over the same thing on all of them."""
-    for page in pages:
-        page.wait_for_function(OVER, arg=wanted)
-
-
-def test_what_the_host_points_at_and_steps_through_is_what_all_see(visit: Callable[..., Page]) -> None:
-    """Catches: a ring over another thing where the page is wider; a player that only the host steps; a press on its
-    buttons that points; a follower's press or key that moves it; views on a phone that scroll within themselves."""
+def test_what_the_host_steps_through_is_what_all_see(visit: Callable[..., Page]) -> None:
+    """Catches: a player that only the host steps; a follower's press or key that moves it; views on a phone that
+    scroll within themselves."""
     host = visit("/r/start", **SMALL)
     made = host.evaluate(
         "async (body) => (await fetch('/r/start', {method: 'POST', body: JSON.stringify(body)})).json()",
-        {"lessons": ["shared", "trees"], "language": "en"},
+        {"lessons": ["trees"], "language": "en"},
     )
     host.goto(host.url.replace("start", f"{made['code']}/host#host={made['host']}"))
     screen = visit(f"/r/{made['code']}/screen", viewport={"width": 1280, "height": 720})
@@ -280,21 +257,10 @@ def test_what_the_host_points_at_and_steps_through_is_what_all_see(visit: Callab
 
     press(host, "open", "close", "reveal", "watch")
     for page in pages:
-        page.locator("#picture th").first.wait_for()
-    host.locator("#picture th").get_by_text("C", exact=True).click()
-    points_at(pages, "TH C")
-    host.locator("#picture").press("ArrowDown")
-    points_at(pages, "TD 0.30")
-    host.locator("#picture td").get_by_text("0.60", exact=True).click()
-    points_at(pages, "TD 0.60")
-
-    press(host, "open", "close", "reveal", "watch")
-    for page in pages:
         expect(page.locator("#picture .where")).to_contain_text("3")
     host.locator("#picture .control.next").click()
     for page in pages:
         expect(page.locator("#picture .where")).to_contain_text("4")
-    expect(screen.locator(".pointer")).to_have_count(0)
     for page in (small, wide):
         expect(page.locator("#picture .control.next")).to_be_hidden()
         assert page.locator("#picture .panels").evaluate("(box) => box.scrollHeight <= box.clientHeight")
@@ -304,8 +270,6 @@ def test_what_the_host_points_at_and_steps_through_is_what_all_see(visit: Callab
     host.keyboard.press("ArrowRight")  # a key that the page lends the player
     for page in (host, screen, wide):
         expect(page.locator("#picture .where")).to_contain_text("Round 5")
-    host.locator("#picture .mask-corner span").first.click()
-    points_at((host, screen, wide), "SPAN token")
 
     wide.reload()
     expect(wide.locator("#picture .where")).to_contain_text("Round 5")
@@ -386,7 +350,7 @@ LEGIBLE = """(least) => {
 
 def test_a_picture_is_legible_from_the_back_of_a_room(visit: Callable[..., Page]) -> None:
     """Catches: a picture in print beside a text in large type; two charts, or a drawing and a chart, one below another
-    that shrink until nobody can read them; a ring over another chart than the one pressed."""
+    that shrink until nobody can read them."""
     host = visit("/r/start", viewport={"width": 1280, "height": 900})
     made = host.evaluate(
         "async (body) => (await fetch('/r/start', {method: 'POST', body: JSON.stringify(body)})).json()",
@@ -410,19 +374,6 @@ def test_a_picture_is_legible_from_the_back_of_a_room(visit: Callable[..., Page]
     screen.wait_for_function(FITS)
     tops = [screen.locator("#picture .chart").nth(at).bounding_box() for at in (0, 1)]
     assert tops[0] and tops[1] and tops[0]["x"] + tops[0]["width"] < tops[1]["x"]
-    host.locator("#picture .chart").nth(1).scroll_into_view_if_needed()
-    host.locator("#picture .chart").nth(1).click()
-    for page in (host, screen, phone):
-        page.wait_for_function(
-            """() => {
-                const ring = document.querySelector("#picture > .pointer"), frame = document.getElementById("picture");
-                if (!ring) return false;
-                const { left, top } = frame.getBoundingClientRect();
-                const x = parseFloat(ring.style.left) + left, y = parseFloat(ring.style.top) + top;
-                const box = document.querySelectorAll("#picture .chart")[1].getBoundingClientRect();
-                return x > box.left && x < box.right && y > box.top && y < box.bottom;
-            }"""
-        )
     enter(host, "#open-rules")
     press(host, "close", "reveal", "watch")
     screen.locator("#picture .xtick").first.wait_for()

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from app.export.page import make
 from app.site.build import write
-from specdec_core.record import foreign
+from specdec_measure.adapters import foreign
 from tests.browser.conftest import Sight, expect
 from tests.player.samples import spec_trace
 

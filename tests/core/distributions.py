@@ -15,8 +15,8 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.rules import Judgement
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp
-from specdec_core.testing import NextProbs
 from specdec_core.tree import TokenTree
+from specdec_measure.testing import NextProbs
 
 Text = tuple[int, ...]
 # texts expected less often than this are counted together, as chi-square's approximation wants

@@ -14,10 +14,10 @@ import torch
 
 import specdec_core as sd
 from specdec_core.engine.check import check
+from specdec_core.foundations.options import OptionSet
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models.bundle import HubModel
-from specdec_core.options import OptionSet
-from specdec_core.testing import Letters
+from specdec_measure.testing import Letters
 
 from .tiny import build, foreign, like, renumbered
 from .tiny_heads import all_heads

@@ -10,10 +10,10 @@ from transformers import PreTrainedModel
 from transformers.generation import candidate_generator
 
 import specdec_core as sd
-from specdec_core.adapters.transformers import record
-from specdec_core.penalties import Penalties
 from specdec_core.record.schema import Candidates
 from specdec_core.sampling import Warp
+from specdec_core.sampling.penalties import Penalties
+from specdec_measure.adapters.transformers import record
 
 from .tiny import PROMPTS, build, like, tokenizer
 

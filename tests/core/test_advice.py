@@ -9,17 +9,17 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from specdec_core.analysis import advice
-from specdec_core.errors import SettingsError
-from specdec_core.sweep.measured import Measured
+from specdec_core.foundations.errors import SettingsError
+from specdec_measure.analysis import advice
+from specdec_measure.sweep.measured import MeasuredCase
 
 LABELS = ["Plain", "Draft", "Lookup"]
 
 
-def rows(speeds: dict[int, list[float]], prompts: bool = True, tokens: int = 64) -> list[Measured]:
+def rows(speeds: dict[int, list[float]], prompts: bool = True, tokens: int = 64) -> list[MeasuredCase]:
     """Cells of the given tokens per second: one prompt each, or repeats of one."""
     return [
-        Measured(
+        MeasuredCase(
             family="story",
             name=f"prompt {case}" if prompts else "one",
             lane=lane,
@@ -186,7 +186,7 @@ def test_fewer_than_six_cases_never_tell(cases: int) -> None:
 def test_repeats_of_a_prompt_are_one_case_when_there_are_several_prompts() -> None:
     """Catches: ten repeats on two prompts passed off as twenty prompts."""
     cells = [
-        Measured("story", name, lane, LABELS[lane], repeat, tokens=64, seconds=64 / (speed + repeat))
+        MeasuredCase("story", name, lane, LABELS[lane], repeat, tokens=64, seconds=64 / (speed + repeat))
         for name in ("one", "two")
         for lane, speed in ((0, 100.0), (1, 200.0))
         for repeat in range(10)

@@ -13,8 +13,8 @@ from transformers import AutoModelForCausalLM, Phi3Config, PreTrainedModel
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.runtime.angles import Angles, read_anew, rotary
-from specdec_core.testing import Letters
 from specdec_core.tree import TokenTree
+from specdec_measure.testing import Letters
 
 from .matrix import MASK, proposals
 from .tiny import VOCABULARY, build, foreign, generate, like, renumbered

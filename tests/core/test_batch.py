@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import specdec_core as sd
-from specdec_core.engine.batch import decode_batch
-from specdec_core.errors import SettingsError
-from specdec_core.machines import batches
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.models.bundle import HubModel
-from specdec_core.testing import Letters
+from specdec_measure.batch.decode import decode_batch
+from specdec_measure.machines import batches
+from specdec_measure.testing import Letters
 
 from . import tiny
 from .test_draft_vocabulary import narrow_draft

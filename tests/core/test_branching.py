@@ -13,15 +13,15 @@ import torch
 import specdec_core as sd
 from specdec_core import lengths as draft_length
 from specdec_core.engine.plan import Plan
-from specdec_core.exact.distribution import Distribution, total_variation
 from specdec_core.lengths import FixedLength
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context, Proposal, growth
 from specdec_core.proposers.branching import Branching
 from specdec_core.rules import Judgement, Rule
 from specdec_core.sampling import Warp
-from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
+from specdec_measure.exact.distribution import Distribution, total_variation
+from specdec_measure.testing import scripted
 
 from .distributions import (
     DRAFT,

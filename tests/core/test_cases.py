@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import specdec_core as sd
-from specdec_core.sweep import cases
-from specdec_core.sweep.cases import Case
+from specdec_measure.sweep import cases
+from specdec_measure.sweep.cases import Case
 
 PROMPTS = Path(__file__).resolve().parents[2] / "assets" / "prompts"
 

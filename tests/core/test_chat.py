@@ -8,12 +8,12 @@ import json
 import pytest
 
 import specdec_core as sd
-from specdec_core.chat import MAX_SYSTEM
 from specdec_core.models.bundle import Models
+from specdec_core.models.chat import MAX_SYSTEM
 from specdec_core.models.loading import assemble
-from specdec_core.sweep import cases, portable
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.run import sweep
+from specdec_measure.sweep import cases, portable
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.run import sweep
 from tests.core.tiny import build, tokenizer
 
 TEMPLATE = (

@@ -14,21 +14,21 @@ from pydantic import Field
 from typer.testing import CliRunner, Result
 
 import specdec_core as sd
-from specdec_core.cli import commands as cli
-from specdec_core.cli import common as cli_common
-from specdec_core.cli import fit as cli_fit
-from specdec_core.cli import profile as cli_profile
-from specdec_core.cli import records as cli_records
-from specdec_core.cli import sweep as cli_sweep
+from specdec_cli import commands as cli
+from specdec_cli import common as cli_common
+from specdec_cli import fit as cli_fit
+from specdec_cli import profile as cli_profile
+from specdec_cli import records as cli_records
+from specdec_cli import sweep as cli_sweep
+from specdec_core.foundations.options import OptionSet, fields
+from specdec_core.foundations.options import parse as read
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.machines import recording
 from specdec_core.models import catalogue, conversions
 from specdec_core.models.generation import OFF, Generation
-from specdec_core.options import OptionSet, fields
-from specdec_core.options import parse as read
 from specdec_core.proposers import PROPOSERS, available
 from specdec_core.rules import RULES
-from specdec_core.testing import scripted
+from specdec_measure.machines import recording
+from specdec_measure.testing import scripted
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "Once upon a time, there was"
@@ -477,7 +477,7 @@ def test_a_profile_refuses_widths_beyond_the_window(
     assert not [*tmp_path.iterdir()]
     assert cli_profile.disturbed([1.0, 0.9, 1.3]) is None
     assert "held the machine up" in (cli_profile.disturbed([1.0, 1.2, 0.8]) or "")
-    remark = cli_profile.check_asked(family, recording.Plan(), None, True)
+    remark = cli_profile.check_asked(family, recording.PassPlan(), None, True)
     assert remark is not None and "--eager changes nothing on cpu" in remark
 
 
@@ -574,7 +574,7 @@ def test_the_module_runs_as_a_program() -> None:
     assert done.returncode == 2
     assert "There is no rule 'nope'" in done.stderr and "Traceback" not in done.stderr
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "specdec_core.cli.commands" in imported and "torch" not in imported
+    assert "specdec_cli.commands" in imported and "torch" not in imported
 
 
 def counting(context: tuple[int, ...]) -> list[float]:

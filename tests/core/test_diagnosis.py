@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import specdec_core as sd
-from specdec_core import testing
-from specdec_core.analysis.diagnosis import Diagnosis, why
+from specdec_measure import testing
+from specdec_measure.analysis.diagnosis import Diagnosis, why
 
 MS = 0.001
 

@@ -11,11 +11,11 @@ import torch
 from safetensors.torch import load
 
 import specdec_core as sd
-from specdec_core.errors import ModelError
-from specdec_core.lessons import distilling
-from specdec_core.lessons.distilled import HELD_BACK, Distilled, Report, Standing, interval, scored
-from specdec_core.lessons.distilling import Training, shares
-from specdec_core.sweep.cases import shipped
+from specdec_core.foundations.errors import ModelError
+from specdec_lessons import distilling
+from specdec_lessons.distilled import HELD_BACK, Distilled, Report, Standing, interval, scored
+from specdec_lessons.distilling import LiveTraining, shares
+from specdec_measure.sweep.cases import shipped
 
 TOKENS = 16  # of each answer held back
 STEPS = 36
@@ -33,15 +33,15 @@ def reports(models: sd.Models) -> Iterator[list[Report]]:
         patched.setattr(distilling, "TOKENS", TOKENS)
         patched.setattr(distilling, "LENGTH", 32)
         patched.setattr(distilling, "WRITING", 0.0)  # one batch
-        training = Training(models, "story", 1e-9, lambda: False)
-        patched.setattr(Training, "_train", _steps)
+        training = LiveTraining(models, "story", 1e-9, lambda: False)
+        patched.setattr(LiveTraining, "_train", _steps)
         yield list(training.run())
 
 
-_train = Training._train
+_train = LiveTraining._train
 
 
-def _steps(self: Training, draft: torch.nn.Module) -> Iterator[Standing]:
+def _steps(self: LiveTraining, draft: torch.nn.Module) -> Iterator[Standing]:
     """STEPS steps, however slow the machine is."""
     self.budget_s = 1e9
     for standing in _train(self, draft):  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def test_rounds_are_counted_as_by_hand() -> None:
 
 def test_the_count_is_what_the_decoder_does(models: sd.Models) -> None:
     """Catches: tokens per pass on screen that no decode has."""
-    training = Training(models, "story", 1.0, lambda: False)
+    training = LiveTraining(models, "story", 1.0, lambda: False)
     settings = sd.Settings(max_new_tokens=24, draft_length=4, record="tokens")
     decoded = []
     for case in shipped(["story"], 3):
@@ -134,7 +134,7 @@ def test_nothing_held_back_is_trained_on(models: sd.Models) -> None:
 def test_a_cancelled_training_ends_without_a_result(models: sd.Models) -> None:
     """Catches: a training that goes on for its minute after its visitor pressed Stop."""
     stop: list[bool] = []
-    reports = Training(models, "code", 60.0, lambda: bool(stop)).run()
+    reports = LiveTraining(models, "code", 60.0, lambda: bool(stop)).run()
     assert isinstance(next(reports), Standing)
     stop.append(True)
     assert list(reports) == []
@@ -142,6 +142,6 @@ def test_a_cancelled_training_ends_without_a_result(models: sd.Models) -> None:
 
 def test_what_cannot_be_trained_is_refused_in_a_sentence(models: sd.Models) -> None:
     with pytest.raises(ModelError, match="'poem' is not written here; take story or code"):
-        Training(models, "poem", 1.0, lambda: False)
+        LiveTraining(models, "poem", 1.0, lambda: False)
     with pytest.raises(ModelError, match="a draft model of its own"):
-        Training(replace(models, draft=None), "story", 1.0, lambda: False)
+        LiveTraining(replace(models, draft=None), "story", 1.0, lambda: False)

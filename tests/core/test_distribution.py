@@ -14,7 +14,7 @@ import pytest
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.sampling import Warp
-from specdec_core.testing import Letters, scripted
+from specdec_measure.testing import Letters, scripted
 
 from .distributions import (
     BROKEN,

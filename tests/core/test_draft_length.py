@@ -13,17 +13,17 @@ import pytest
 from transformers.generation.candidate_generator import AssistedCandidateGenerator
 
 import specdec_core as sd
+from specdec_core.foundations.options import fields
+from specdec_core.foundations.options import parse as read
 from specdec_core.lengths import LENGTH_POLICIES, LengthPolicy, longest, policy_class, read_options, room
 from specdec_core.lengths.cost_aware import CostAware
 from specdec_core.models.bundle import HubModel
-from specdec_core.options import fields
-from specdec_core.options import parse as read
 from specdec_core.proposers import Context, Outcome, Proposal
 from specdec_core.proposers.draft_model import DraftModel
 from specdec_core.runtime import width_curve as hardware
 from specdec_core.sampling import Warp
-from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
+from specdec_measure.testing import scripted
 
 from .distributions import (
     DRAFT,

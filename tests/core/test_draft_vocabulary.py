@@ -17,8 +17,8 @@ from specdec_core.models.draft_vocabulary import NarrowReader
 from specdec_core.models.heads import EagleHead, MedusaHeads, Target, eagle, medusa
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.sampling import Warp
-from specdec_core.testing import Letters
 from specdec_core.tree import TokenTree
+from specdec_measure.testing import Letters
 
 from .distributions import chance_of, exact_distribution, model_next_probs, sample
 from .test_eagle import Slow, texts

@@ -13,10 +13,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core.exact.distribution import distance
 from specdec_core.models.bundle import HubModel
 from specdec_core.models.heads import Eagle3Head, MtpModules, Target, eagle3
 from specdec_core.rules import RULES
+from specdec_measure.exact.distribution import distance
 
 from .distributions import model_next_probs
 from .test_eagle import PROMPTS, SETTINGS, Slow, _norm, compared, layer

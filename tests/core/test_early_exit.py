@@ -22,7 +22,7 @@ from specdec_core.runtime.kv import KVLayer
 from specdec_core.runtime.layers import first_layers
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.sampling import Warp
-from specdec_core.testing import Letters, scripted
+from specdec_measure.testing import Letters, scripted
 
 from .distributions import chances, exact_distribution, model_next_probs, samples, wavering
 from .tiny import ARCHITECTURES, PROMPTS, VOCABULARY, build, generate, module, pair

@@ -6,11 +6,11 @@ from itertools import product
 
 import pytest
 
-from specdec_core.errors import SettingsError
-from specdec_core.exact import distribution as exact
-from specdec_core.exact.early_stop import stopped
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.rules import RULES
 from specdec_core.rules.base import Rule
+from specdec_measure.exact import distribution as exact
+from specdec_measure.exact.early_stop import stopped
 
 P = ((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), (0.6, 0.2, 0.2), (0.1, 0.2, 0.7))
 Q = ((0.6, 0.3, 0.1), (0.45, 0.35, 0.2), (0.3, 0.6, 0.1), (0.4, 0.3, 0.3))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 import specdec_core as sd
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .tiny import PROMPTS, generate, module, pair
 from .trees import Oracle
@@ -62,17 +62,18 @@ def test_the_length_limit_cuts_an_accepted_block_exactly_there(proposer: str, le
         (("f",), "cdef"),
         (("efg",), "cdefg"),
         (("zz", "gh", "h"), "cdefgh"),
-        (("bc",), "cdefghijklmnop"),  # the prompt's own text does not count
+        (("ab",), "cdefghijklmnop"),  # the prompt's own text does not count
+        (("bc",), "c"),  # it may begin there, as in transformers
         (("p",), "cdefghijklmnop"),
     ],
 )
 def test_a_stop_string_ends_the_text_with_the_token_that_completes_it(
     proposer: str, stops: tuple[str, ...], text: str
 ) -> None:
-    """Catches: a stop string across tokens or blocks that is missed, or found in the prompt."""
+    """Catches: a stop string across tokens or blocks that is missed, or one that ends in the prompt."""
     trace = sd.decode(_models(), [0, 1], _settings(proposer, stop=stops))
     assert trace.text == text
-    assert trace.end == ("stop" if any(stop in text for stop in stops) else "length")
+    assert trace.end == ("length" if stops == ("ab",) else "stop")
     assert trace.audit() == []
 
 

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.adapters import answers, forms, logs
-from specdec_core.adapters.acceptance import Acceptance
-from specdec_core.cli import commands as cli
-from specdec_core.cli import render
+from specdec_cli import commands as cli
+from specdec_cli import render
+from specdec_measure.adapters import answers, forms, logs
+from specdec_measure.adapters.acceptance import Acceptance
 
 FILES = Path(__file__).parent / "engines"
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "trace.md"

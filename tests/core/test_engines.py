@@ -13,11 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.adapters import answers, forms, logs
-from specdec_core.adapters.acceptance import Acceptance
-from specdec_core.adapters.llama_cpp import record
-from specdec_core.cli import commands as cli
-from specdec_core.record import foreign
+from specdec_cli import commands as cli
+from specdec_measure.adapters import answers, foreign, forms, logs
+from specdec_measure.adapters.acceptance import Acceptance
+from specdec_measure.adapters.llama_cpp import record
 
 from . import gguf_writing
 
@@ -212,9 +211,10 @@ def test_a_detailed_answer_becomes_a_trace_whose_untold_guesses_stay_untold(tmp_
         assert refused.exit_code == 2 and wrong in refused.output.replace("\n", " ")
         assert "a.json' cannot be imported: " in " ".join(refused.output.split())
     file.write_text(json.dumps(vllm()), encoding="utf-16")  # as a shell on Windows redirects
+    assert run(cli.app, ["import", str(file), "-o", str(counts)]).exit_code == 0
+    file.write_bytes(b"\xff\xfe{")
     refused = run(cli.app, ["import", str(file)])
-    assert refused.exit_code == 2
-    assert "a.json' is UTF-16 text. Save it as UTF-8" in " ".join(refused.output.split())
+    assert refused.exit_code == 2 and "mark of UTF-16, and is not UTF-16" in " ".join(refused.output.split())
     file.write_text(json.dumps(vllm()), encoding="utf-8-sig")
     assert run(cli.app, ["import", str(file), "-o", str(counts)]).exit_code == 0
     with pytest.raises(foreign.ForeignError, match="do not begin with the accepted"):

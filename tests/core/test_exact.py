@@ -10,8 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from specdec_core.exact import distribution
-from specdec_core.exact.distribution import (
+from specdec_core.rules import RULES, Judgement, Rule, kseq
+from specdec_core.rules.block import Block
+from specdec_core.rules.speculative_sampling import SpeculativeSampling, judge
+from specdec_core.tree import TokenTree
+from specdec_measure.exact import distribution
+from specdec_measure.exact.distribution import (
     Siblings,
     distance,
     expected_accepted,
@@ -19,10 +23,6 @@ from specdec_core.exact.distribution import (
     target_distribution,
     total_variation,
 )
-from specdec_core.rules import RULES, Judgement, Rule, kseq
-from specdec_core.rules.block import Block
-from specdec_core.rules.speculative_sampling import SpeculativeSampling, judge
-from specdec_core.tree import TokenTree
 
 from .toys import (
     Shape,

@@ -14,17 +14,17 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import specdec_core as sd
-from specdec_core.cli import commands as cli
+from specdec_cli import commands as cli
 from specdec_core.engine.check import check
-from specdec_core.fitting import prompts as own
-from specdec_core.fitting.bench import Bench, Clock, Stopped
-from specdec_core.fitting.candidates import _SPACE, UNTRIED, Candidate, candidates, plain, variants
-from specdec_core.fitting.report import _written
-from specdec_core.fitting.search import FINALISTS, order, race, ranked, search
-from specdec_core.fitting.state import Cell, Stage, State
-from specdec_core.fitting.verdict import judge
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
+from specdec_measure.fitting import prompts as own
+from specdec_measure.fitting.bench import Bench, Clock, FitStopped
+from specdec_measure.fitting.candidates import _SPACE, UNTRIED, Candidate, candidates, plain, variants
+from specdec_measure.fitting.report import _written
+from specdec_measure.fitting.search import FINALISTS, order, race, ranked, search
+from specdec_measure.fitting.state import FitCell, FitState, Stage
+from specdec_measure.fitting.verdict import judge
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import MeasuredCase
 
 from .tiny import pair
 
@@ -105,14 +105,14 @@ class Scripted(Bench):
     table: dict[str, float]
     noise: random.Random
 
-    def _cell(self, stage: Stage, case: Case, repeat: int, lane: Candidate, tokens: int) -> Cell:
+    def _cell(self, stage: Stage, case: Case, repeat: int, lane: Candidate, tokens: int) -> FitCell:
         if self.cancelled():
-            raise Stopped
+            raise FitStopped
         self.clock.before += 1.0
         speed = self.table.get(lane.label, 1.0) * self.noise.lognormvariate(0.0, 0.08)
-        row = Measured(case.family, case.name, 0 if lane is self.plain else 1, lane.label, repeat)
+        row = MeasuredCase(case.family, case.name, 0 if lane is self.plain else 1, lane.label, repeat)
         row.tokens, row.seconds, row.tokens_per_pass, row.text_sha = 32, 32 / speed, 3.0, "same"
-        return Cell(stage, lane.label, row)
+        return FitCell(stage, lane.label, row)
 
 
 def scripted(
@@ -123,7 +123,7 @@ def scripted(
     draw = random.Random(seed)
     families = {one.family: draw.uniform(0.6, 2.0) for one in found}
     bench = Scripted(
-        {}, plain(SETTINGS), State.open(folder, {}), Ticking(budget), cancelled, lambda ahead: None
+        {}, plain(SETTINGS), FitState.open(folder, {}), Ticking(budget), cancelled, lambda ahead: None
     )
     bench.table = {one.label: families[one.family] * draw.uniform(0.85, 1.0) for one in found}
     bench.noise = random.Random(seed + 1)
@@ -152,7 +152,7 @@ def test_a_search_that_was_stopped_goes_on_and_measures_nothing_twice(tmp_path: 
 
     first = scripted(tmp_path / "cut", 3, 160.0)
     first.cancelled = lambda: first.clock.spent >= 70.0
-    with pytest.raises(Stopped):
+    with pytest.raises(FitStopped):
         search(first, found, cases(6), 160.0, False)
     kept = dict(first.state.cells)
     assert len(kept) == 70
@@ -167,32 +167,32 @@ def test_a_search_that_was_stopped_goes_on_and_measures_nothing_twice(tmp_path: 
     spent = second.clock.spent
     assert search(second, found, cases(6), 160.0, False) == again and second.clock.spent == spent
     second.state.plan(5.0)  # more time: decided anew, and nothing that is known is measured again
-    longer = State.open(tmp_path / "cut", {})
+    longer = FitState.open(tmp_path / "cut", {})
     assert not longer.decided and longer.cells == second.state.cells
 
 
 def test_a_state_survives_a_torn_line_and_refuses_what_is_not_its_own(tmp_path: Path) -> None:
     """Catches: a killed fit that cannot go on; figures of two fits in one file."""
-    state = State.open(tmp_path, {"machine": "this"})
-    cell = Cell("search", "some", Measured("own", "line 1", 1, "some", 0, tokens=3, seconds=1.5), 0.25)
+    state = FitState.open(tmp_path, {"machine": "this"})
+    cell = FitCell("search", "some", MeasuredCase("own", "line 1", 1, "some", 0, tokens=3, seconds=1.5), 0.25)
     state.add(cell, 2.0)
     state.decide("families", ["some", "other"], 3.0)
     with state.path.open("a") as file:
         file.write('{"cell": {"stage"')
-    again = State.open(tmp_path, {"machine": "this"})
+    again = FitState.open(tmp_path, {"machine": "this"})
     assert again.cells == {cell.key: cell} and again.decided == {"families": ["some", "other"]}
     assert again.spent == 3.0 and len(state.path.read_bytes().splitlines()) == 3
     with pytest.raises(sd.SpecdecError, match="holds a fit with other hardware"):
-        State.open(tmp_path, {"machine": "another"})
+        FitState.open(tmp_path, {"machine": "another"})
     with state.path.open("a") as file:
         file.write('{"cell": {"stage": "search"}}\n')
     with pytest.raises(sd.SpecdecError, match=r"^Line 4 of '.*' is damaged\."):
-        State.open(tmp_path, {"machine": "this"})
+        FitState.open(tmp_path, {"machine": "this"})
 
 
-def filled(folder: Path, speedups: Sequence[float], tuning: float = 1.5) -> tuple[State, Candidate]:
+def filled(folder: Path, speedups: Sequence[float], tuning: float = 1.5) -> tuple[FitState, Candidate]:
     """One finalist with these speedups on held-back prompts, twice each, and one on a prompt of the search."""
-    state = State.open(folder, {})
+    state = FitState.open(folder, {})
     one, usual = candidates(pair("llama"), SETTINGS)[0][0], plain(SETTINGS)
     cells: list[tuple[Stage, str, int, float]] = [("search", "tuned", 0, tuning)]
     cells += [
@@ -200,10 +200,10 @@ def filled(folder: Path, speedups: Sequence[float], tuning: float = 1.5) -> tupl
     ]
     for stage, name, turn, ratio in cells:
         for label, lane, speed in ((usual.label, 0, 10.0), (one.label, 1, 10.0 * ratio)):
-            row = Measured(
+            row = MeasuredCase(
                 "own", name, lane, label, turn, tokens=20, seconds=20 / speed, tokens_per_pass=ratio
             )
-            state.add(Cell(stage, label, row), 0.0)
+            state.add(FitCell(stage, label, row), 0.0)
     return state, one
 
 
@@ -344,9 +344,9 @@ def test_many_requests_are_priced_by_this_machine_s_passes(
 ) -> None:
     """With passes of known times. Catches: plain decoding priced as if it were alone, and a tree that costs nothing
     among many requests."""
-    from specdec_core.fitting import throughput
-    from specdec_core.machines import recording
     from specdec_core.runtime.width_curve import WidthCurve
+    from specdec_measure.fitting import throughput
+    from specdec_measure.machines import recording
 
     def curve(models: sd.Models, widths: Sequence[int], **more: object) -> WidthCurve:
         small = models.target.info.name == "tiny draft"
@@ -375,7 +375,7 @@ def test_many_requests_are_priced_by_this_machine_s_passes(
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """The command on a tiny pair of models; its words are one line."""
-    from specdec_core.cli import fit as cli_fit
+    from specdec_cli import fit as cli_fit
 
     monkeypatch.setattr(cli_fit, "load", lambda *names, **more: pair("llama"))
     monkeypatch.setenv("COLUMNS", "1000")
@@ -386,7 +386,7 @@ def test_the_command_stops_at_ctrl_c_with_what_is_known(
     command: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Catches: a first Ctrl+C that throws the measurements away, an exit code of success, a handler that stays."""
-    from specdec_core.fitting import bench
+    from specdec_measure.fitting import bench
 
     def press(*arguments: Any) -> bool:
         if arguments[4].label != "Plain decoding":

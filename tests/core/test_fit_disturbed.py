@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import specdec_core as sd
-from specdec_core.fitting.candidates import Candidate, candidates, plain
-from specdec_core.fitting.search import order, race, ranked
-from specdec_core.fitting.state import Cell, Stage, State
-from specdec_core.fitting.verdict import judge
-from specdec_core.sweep.cases import Case
+from specdec_measure.fitting.candidates import Candidate, candidates, plain
+from specdec_measure.fitting.search import order, race, ranked
+from specdec_measure.fitting.state import FitCell, FitState, Stage
+from specdec_measure.fitting.verdict import judge
+from specdec_measure.sweep.cases import Case
 
 from .test_fit import SETTINGS, Scripted, cases, filled, scripted
 from .tiny import pair
@@ -25,7 +25,7 @@ class HeldUp(Scripted):
     stalls: frozenset[tuple[str, int]] = frozenset()
     count: dict[str, int]
 
-    def _cell(self, stage: Stage, case: Case, repeat: int, lane: Candidate, tokens: int) -> Cell:
+    def _cell(self, stage: Stage, case: Case, repeat: int, lane: Candidate, tokens: int) -> FitCell:
         cell = super()._cell(stage, case, repeat, lane, tokens)
         number = self.count[lane.label] = self.count.get(lane.label, -1) + 1
         if (lane.label, number) in self.stalls:
@@ -54,7 +54,7 @@ def test_a_run_that_was_held_up_decides_nothing(tmp_path: Path, stall: tuple[int
     bench, field = held_up(tmp_path, 100.0, stall)
     race(bench, "search", field, order(cases(2)), 12.0, 100.0)
     assert [one.label for one in ranked(bench, field)] == [one.label for one in reversed(field)]
-    again = [cell for cell in State.open(tmp_path, {}).cells.values() if cell.runs > 1]
+    again = [cell for cell in FitState.open(tmp_path, {}).cells.values() if cell.runs > 1]
     assert (
         len(again) == 1 and again[0].runs == 2 and again[0].candidate in {label for label, _ in bench.stalls}
     )
@@ -105,7 +105,7 @@ def test_a_disturbed_fit_says_so_in_all_that_it_writes(
 ) -> None:
     """Plain decoding takes too long in every run. Catches: a report or a configuration without the sentence, a report
     that hides what was repeated."""
-    from specdec_core.fitting import bench
+    from specdec_measure.fitting import bench
 
     def slow(*arguments: object) -> bool:
         done = real(*arguments)  # type: ignore[arg-type]

@@ -15,16 +15,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import specdec_core as sd
-from specdec_core.analysis.advice import LEAST_CASES
-from specdec_core.cli import commands as cli
-from specdec_core.cli import fit as cli_fit
-from specdec_core.fitting import prompts as own
-from specdec_core.fitting.candidates import plain
-from specdec_core.fitting.state import Cell, State
-from specdec_core.fitting.table import _why
-from specdec_core.fitting.verdict import judge
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
+from specdec_cli import commands as cli
+from specdec_cli import fit as cli_fit
+from specdec_measure.analysis.advice import MIN_CASES
+from specdec_measure.fitting import prompts as own
+from specdec_measure.fitting.candidates import plain
+from specdec_measure.fitting.state import FitCell, FitState
+from specdec_measure.fitting.table import _why
+from specdec_measure.fitting.verdict import judge
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import MeasuredCase
 
 from .test_fit import SETTINGS, filled
 from .tiny import pair
@@ -32,8 +32,10 @@ from .tiny import pair
 
 def test_the_advice_for_a_damaged_file_works(tmp_path: Path) -> None:
     """Catches: “Take that line out” for the first line, without which the file is no fit's."""
-    state = State.open(tmp_path, {"machine": "this"})
-    state.add(Cell("search", "some", Measured("own", "line 1", 1, "some", 0, tokens=3, seconds=1.5)), 2.0)
+    state = FitState.open(tmp_path, {"machine": "this"})
+    state.add(
+        FitCell("search", "some", MeasuredCase("own", "line 1", 1, "some", 0, tokens=3, seconds=1.5)), 2.0
+    )
     whole = state.path.read_text()
     for damaged, way in (
         (1, "Delete the file to begin again, or choose"),
@@ -45,15 +47,15 @@ def test_the_advice_for_a_damaged_file_works(tmp_path: Path) -> None:
         with pytest.raises(
             sd.SpecdecError, match=rf"^Line {damaged} of '.*' is damaged\. {way} another folder\.$"
         ):
-            State.open(tmp_path, {"machine": "this"})
+            FitState.open(tmp_path, {"machine": "this"})
     del lines[1]
     state.path.write_text("".join(lines))
-    assert not State.open(tmp_path, {"machine": "this"}).cells
+    assert not FitState.open(tmp_path, {"machine": "this"}).cells
     state.path.write_text(whole.partition("\n")[2])
     with pytest.raises(sd.SpecdecError, match="Choose another folder, or delete the file to begin again"):
-        State.open(tmp_path, {"machine": "this"})
+        FitState.open(tmp_path, {"machine": "this"})
     state.path.unlink()
-    assert not State.open(tmp_path, {"machine": "this"}).cells
+    assert not FitState.open(tmp_path, {"machine": "this"}).cells
 
 
 @pytest.fixture
@@ -102,7 +104,8 @@ def test_help_lists_what_can_be_used_and_how_many_prompts_it_takes(command: Call
     listed = set(re.findall(r"--[a-z-]+", said := command("--help").output))
     assert not listed & set(cli_fit.SOUGHT.values()) and {"--wish", "--temperature", "--eagle"} <= listed
     assert (
-        f"at least {own.LEAST}:" in said and f"fewer than {own.ENOUGH} a fit can call nothing faster" in said
+        f"at least {own.MIN_PROMPTS}:" in said
+        and f"fewer than {own.ENOUGH} a fit can call nothing faster" in said
     )
     for name in cli_fit.SOUGHT.values():
         assert "itself: leave" in flat(
@@ -115,8 +118,8 @@ def test_few_prompts_are_said_to_be_few_at_the_start_and_in_the_report(
 ) -> None:
     """Catches: minutes spent on a fit that can call nothing faster, a warning where it can."""
     everyone = [Case("own", str(at), str(at)) for at in range(own.ENOUGH)]
-    assert len(own.split(everyone, 0, False).held_back) == LEAST_CASES and not own.few(own.ENOUGH)
-    assert len(own.split(everyone[1:], 0, False).held_back) < LEAST_CASES
+    assert len(own.split(everyone, 0, False).held_back) == MIN_CASES and not own.few(own.ENOUGH)
+    assert len(own.split(everyone[1:], 0, False).held_back) < MIN_CASES
     said = "With 10 prompts the choice is tested on 5, and that is too few to call anything faster"
     found = command(*RUN, "--prompts", "few.txt", "--minutes", "0.05")
     assert flat(found.stderr).startswith(f"note: {said}") and said in Path("out/report.html").read_text()

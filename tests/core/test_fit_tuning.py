@@ -14,12 +14,12 @@ import pytest
 import torch
 
 import specdec_core as sd
-from specdec_core.fitting import heads, tuning
-from specdec_core.fitting.bench import Stopped
 from specdec_core.models import draft_vocabulary
 from specdec_core.models.bundle import HubModel, NarrowModel
 from specdec_core.models.tokenizer import HubCodec
-from specdec_core.sweep.cases import Case
+from specdec_measure.fitting import heads, tuning
+from specdec_measure.fitting.bench import FitStopped
+from specdec_measure.sweep.cases import Case
 
 from .tiny import build, like, tokenizer
 
@@ -48,7 +48,7 @@ def test_a_draft_learns_from_the_target_and_is_measured_as_saved(
 ) -> None:
     """Catches: tokens and probabilities that are a place apart, the target's names for a draft of few tokens, a folder
     that does not load, and weights other than those that are saved."""
-    monkeypatch.setattr(tuning, "RATE", 0.01)  # in seconds instead of minutes
+    monkeypatch.setattr(tuning, "PEAK_RATE", 0.01)  # in seconds instead of minutes
     family = models(narrow)
     work = tuning.Tuning(family, SETTINGS, lambda: False, lambda words: None)
     work.run(CASES, tmp_path / "draft", seconds=3.0)
@@ -80,7 +80,7 @@ def test_the_first_loss_is_the_draft_s_own_distance_to_the_target() -> None:
 def test_ctrl_c_and_too_little_time_save_nothing_and_a_large_draft_is_left_alone(tmp_path: Path) -> None:
     """Catches: half a draft that the next session takes for a whole one, and one that hardly learnt anything."""
     family = models(narrow=False)
-    with pytest.raises(Stopped):
+    with pytest.raises(FitStopped):
         tuning.Tuning(family, SETTINGS, lambda: True, lambda words: None).run(CASES, tmp_path / "draft", 4.0)
     assert not list(tmp_path.iterdir()) and tuning.why_not(family) is None
     slow = tuning.Tuning(family, SETTINGS, lambda: False, lambda words: None)
@@ -132,7 +132,7 @@ def test_a_trainer_that_fails_or_is_stopped_leaves_the_fit_alone(
     # As the trainer does: a background job of a shell, and all it starts, would ignore it.
     reacts = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     process = subprocess.Popen([sys.executable, "-S", "-c", code], preexec_fn=reacts)
-    with pytest.raises(Stopped):
+    with pytest.raises(FitStopped):
         heads._watch(process, work, time.monotonic() + 60.0)
     assert process.returncode != 0
 

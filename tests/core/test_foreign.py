@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.cli import commands as cli
-from specdec_core.record import foreign
+from specdec_cli import commands as cli
+from specdec_measure.adapters import foreign
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,14 +13,14 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 import specdec_core as sd
-from specdec_core.exact.distribution import distance
 from specdec_core.models.bundle import HubModel
 from specdec_core.models.loading import assemble, foreign
 from specdec_core.models.tokenizer import HubCodec
 from specdec_core.models.translation import ForeignDraft, Spelling
 from specdec_core.proposers.shared_tokens import SharedReader
 from specdec_core.rules import RULES
-from specdec_core.testing import Letters, ScriptedModel, Syllables, scripted
+from specdec_measure.exact.distribution import distance
+from specdec_measure.testing import Letters, ScriptedModel, Syllables, scripted
 
 from .distributions import wavering
 from .tiny import build, generate, like, module, renumbered, tokenizer

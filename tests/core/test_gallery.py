@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import specdec_core as sd
-from specdec_core.exact.distribution import output_distribution
-from specdec_core.lessons.broken import BrokenReader, PathByPath, Side, SoftmaxGreedy, with_reader
-from specdec_core.lessons.gallery import GALLERY, BrokenCache, BrokenRule, examine, measure
 from specdec_core.sampling import Warp
-from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
+from specdec_lessons.broken import BrokenReader, PathByPath, Side, SoftmaxGreedy, with_reader
+from specdec_lessons.gallery import GALLERY, BrokenCache, BrokenRule, examine, measure
+from specdec_measure.exact.distribution import output_distribution
+from specdec_measure.testing import scripted
 
 from .distributions import after, chance_of, exact_distribution, mixture, sample, wavering
 from .tiny import PROMPTS, generate, module, pair

@@ -17,8 +17,8 @@ from specdec_core.runtime.cuda_graphs import GraphedReader, Graphs, works
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.sampling import Warp
-from specdec_core.testing import Letters
 from specdec_core.tree import TokenTree
+from specdec_measure.testing import Letters
 
 from .distributions import chance_of, exact_distribution, model_next_probs, sample
 from .offers import fitting_rule, offered

@@ -18,8 +18,8 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.runtime import width_curve as hardware
 from specdec_core.runtime.reader import Reader
 from specdec_core.runtime.width_curve import WidthCurve, known_curve, width_curve
-from specdec_core.testing import ScriptedModel, ScriptedReader, scripted
 from specdec_core.tree import TokenTree
+from specdec_measure.testing import ScriptedModel, ScriptedReader, scripted
 
 from .distributions import wavering
 from .tiny import build, like, pair

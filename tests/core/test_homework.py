@@ -13,7 +13,7 @@ import pytest
 from nbclient import NotebookClient
 
 import specdec_core as sd
-from specdec_core.lessons import homework
+from specdec_lessons import homework
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 

@@ -16,7 +16,7 @@ from specdec_core.models import catalogue
 from specdec_core.models.explain import cut
 from specdec_core.models.heads import Target, eagle, eagle3, files, medusa, mtp
 from specdec_core.models.sources import resolve
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import wavering
 from .test_models import _edit, _refused, _save

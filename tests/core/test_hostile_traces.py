@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import specdec_core as sd
 from specdec_core.record.schema import MAX_JSON_BYTES
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import wavering
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import specdec_core as sd
-from specdec_core.adapters import forms, logs
-from specdec_core.adapters.acceptance import Acceptance
+from specdec_measure.adapters import forms, logs
+from specdec_measure.adapters.acceptance import Acceptance
 
 FILES = Path(__file__).parent / "engines"
 TENSORRT = {
@@ -208,6 +208,11 @@ def test_what_other_numbers_say_is_in_remarks() -> None:
     ]  # fmt: skip
     found = forms.read(text_of(SMALL["/metrics of vLLM, llama.cpp or SGLang"][1][0]))
     assert found is not None and found.tokens == 2030 and found.stated[0].values == (2.5,)
+    found = forms.read(text_of({"choices": [{}, {}], "sglext": {"spec_tokens_details": [SGLANG, None]}}))
+    assert found is not None and found.rounds == 43 and "1 of 2 choices has no counts" in found.remarks[-1]
+    turns = {"new_tokens": [9], "accept_lengths": [4, 1, 4], "decoding_steps": [4]}
+    found = forms.read(text_of({"question_id": 3, "model_id": "m", "choices": [turns]}))
+    assert found is not None and "decoding_steps count 4 passes, its accept_lengths 3" in found.remarks[-1]
     found = forms.read(text_of(SMALL["vLLM's answer or stream"][0][0]))
     assert found is not None and found.reached == (50, 4, 3)  # 7 drafts had one guess
 
@@ -279,6 +284,18 @@ def test_counts_of_several_forms_are_not_added() -> None:
     answer = json.dumps({"timings": {"predicted_n": 200, "draft_n": 347, "draft_n_accepted": 65}})
     with pytest.raises(sd.TraceError, match="answers and a log"):
         forms.read(f"{answer}\n{MTP}".encode())
+    piece = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "a"}}]}
+    end = piece | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    last = end | {"choices": [], "usage": {}, "metrics": {"speculative_decoding": COUNTS}}
+    both = [
+        piece,
+        end | {"timings": {"predicted_n": 9, "draft_n": 8, "draft_n_accepted": 4}},
+        piece,
+        end,
+        last,
+    ]
+    with pytest.raises(sd.TraceError, match="of several engines"):  # streams without an end between them
+        forms.read("".join(f"data: {json.dumps(one)}\n" for one in both).encode())
     with pytest.raises(sd.TraceError, match="in several forms"):
         forms.read((MTP + SMALL["llama-speculative's block"][0][0]).encode())
     with pytest.raises(sd.TraceError, match=r"llama.cpp and vLLM|vLLM and llama.cpp"):
@@ -305,6 +322,8 @@ def of_vllm(**more: Any) -> str:
         (of_vllm(num_draft_tokens=10**400), "has to be a whole number"),
         (of_vllm(num_draft_tokens=-(10**400)), "has to be a whole number"),
         (json.dumps({"backend": "sglang", "accept_length": 10**400}), "has to be a number from 0"),
+        (of_vllm(acceptance_histogram=[1, 3, 0, 1], num_draft_tokens=9, num_accepted_draft_tokens=6),
+         "1 round of the histogram accepted more than 2"),
         (of_vllm(num_draft_tokens=11), "11 guesses in 5 rounds of at most 2"),
         (json.dumps({"stats": LM_STUDIO | {"rejectedDraftTokensCount": 90}}), "401 of 399 guesses"),
         (json.dumps({"choices": [{"speculative_decoding": None}]}), "they are null"),

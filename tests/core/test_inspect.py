@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 import specdec_core as sd
-from specdec_core.models.inspect import UNKNOWN, inspect, purpose
+from specdec_measure.inspect import UNKNOWN, inspect, purpose
 
 from . import gguf_writing
 from .tiny import build

@@ -8,8 +8,8 @@ import random
 import pytest
 
 import specdec_core as sd
-from specdec_core import testing
-from specdec_core.lessons.jacobi import jacobi
+from specdec_lessons.jacobi import jacobi
+from specdec_measure import testing
 
 SIZE = 7
 

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core import testing
-from specdec_core.analysis.memory import Line, ledger, total
 from specdec_core.models.bundle import NarrowModel
 from specdec_core.models.loading import assemble
 from specdec_core.runtime import cpu_linear
 from specdec_core.runtime.kv import KVLayer, KVMemory
 from specdec_core.runtime.t5 import EncoderDecoderReader
+from specdec_measure import testing
+from specdec_measure.analysis.memory import MemoryLine, ledger, total
 
 from . import tiny
 from .test_draft_vocabulary import narrow_models
@@ -84,11 +84,11 @@ def halves(module: Any) -> int:
     return 2 * sum(one.weight.numel() for one in module.modules() if isinstance(one, torch.nn.Linear))
 
 
-def named(lines: list[Line]) -> dict[str, int]:
+def named(lines: list[MemoryLine]) -> dict[str, int]:
     return {line.name: line.size for line in lines}
 
 
-def parts(lines: list[Line]) -> list[tuple[Line, Line]]:
+def parts(lines: list[MemoryLine]) -> list[tuple[MemoryLine, MemoryLine]]:
     """Each share with the entry it stands under."""
     wholes = [next(line for line in lines[at::-1] if not line.part) for at in range(len(lines))]
     return [(whole, line) for whole, line in zip(wholes, lines, strict=True) if line.part]

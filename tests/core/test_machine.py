@@ -14,14 +14,14 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 import specdec_core as sd
-from specdec_core.engine.recorder import Recorder
 from specdec_core.models.bundle import HubModel, Models
+from specdec_core.recording.recorder import Recorder
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.runtime import cpu_linear
 from specdec_core.runtime.cpu_linear import arrange, copied_bytes
-from specdec_core.runtime.crew import Crew
 from specdec_core.runtime.machine import threads
 from specdec_core.runtime.reader import CausalReader
+from specdec_core.runtime.thread_tuner import ThreadTuner
 
 from .tiny import ARCHITECTURES, PROMPTS, build, pair
 from .trees import largest_difference
@@ -186,9 +186,9 @@ def test_all_of_a_decode_runs_on_the_models_threads(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.usefixtures("two_threads")
 def test_a_decode_follows_its_crew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the round after the crew gave way. Catches: a choice that no pass obeys, passes that it is not told of."""
-    crew, told, seen = Crew(2), [], []
-    observe, original = crew.observe, CausalReader._call
+    """From the round after the tuner gave way. Catches: a choice that no pass obeys, passes that it is not told of."""
+    tuner, told, seen = ThreadTuner(2), [], []
+    observe, original = tuner.observe, CausalReader._call
 
     def observed(width: int, seconds: float, count: int) -> None:
         told.append((width, count))
@@ -198,8 +198,8 @@ def test_a_decode_follows_its_crew(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(torch.get_num_threads())
         return original(*args)
 
-    monkeypatch.setattr(crew, "observe", observed)
-    monkeypatch.setattr(Models, "crew", crew)
+    monkeypatch.setattr(tuner, "observe", observed)
+    monkeypatch.setattr(Models, "thread_tuner", tuner)
     monkeypatch.setattr(CausalReader, "_call", call)
     sd.decode(replace(pair("llama"), threads=2), PROMPTS[0], sd.Settings(proposer="none", max_new_tokens=8))
     assert told == [(1, 2)] * 4 + [(1, 1)] * 4

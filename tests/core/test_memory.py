@@ -10,7 +10,7 @@ import torch
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.cli import commands as cli
+from specdec_cli import commands as cli
 from specdec_core.models import catalogue, memory
 from specdec_core.models.quantised import METHODS, check_quantised, method
 
@@ -102,7 +102,7 @@ def test_what_a_model_needs_is_known_before_it_is_downloaded(
     assert not fits and "need about 10.2 GB" in said and "Choose a smaller model" in said
     assert memory.ahead(str(folder), None, CPU, torch.float32)[1]
     for count, written in ((640_000, "0.64 M"), (8_791_040, "8.8 M"), (1_721_000_000, "1,721 M")):
-        assert f"for {written} parameters" in memory.said([memory.Need("x", count, 4)], CPU)[0]
+        assert f"for {written} parameters" in memory.said([memory.MemoryNeed("x", count, 4)], CPU)[0]
     with pytest.raises(sd.ModelError, match=r"hub id\. Did you mean 'bundled'\?$"):
         memory.ahead("bundeld", None, CPU, torch.float32)
     with pytest.raises(sd.ModelError, match="GGUF"):

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import specdec_core as sd
 from specdec_core.proposers import Context, Outcome, Proposal, Proposer, available
 from specdec_core.proposers.draft_model import DraftModel
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import wavering
 
@@ -127,7 +127,7 @@ def test_its_options_are_validated_from_its_own_file(echo: str) -> None:
 
 def test_the_command_line_knows_it(echo: str) -> None:
     """Catches: a list of proposers that is written down a second time."""
-    from specdec_core.cli.commands import app
+    from specdec_cli.commands import app
 
     result = CliRunner().invoke(
         app, ["decode", "Once upon a time", "-p", echo, "--option", "back=3", "-n", "8", "--json", "-"]
@@ -157,8 +157,8 @@ def of(**parts: Any) -> Proposal:
             of(tree=sd.TokenTree.chain([1.0, 2.0])),
             "token ids as whole numbers, got a value of type float in `tree`",
         ),  # type: ignore[list-item]
-        (of(tree=WIDE), r"has to propose a chain, because its drafts\(\) says 'chain'"),
-        (of(tree=sd.TokenTree.chain([1] * 9)), r"at most 4 nodes, as its max_nodes\(\) says, got 9"),
+        (of(tree=WIDE), r"has to propose a chain, because its shape\(\) says 'chain'"),
+        (of(tree=sd.TokenTree.chain([1] * 9)), r"at most 4 nodes, as its shape\(\) says, got 9"),
         (of(tree=sd.TokenTree.chain([1, 4])), "token ids from 0 to 3, got 1 to 4"),
         (
             of(q=torch.ones(1, 4)),
@@ -173,7 +173,7 @@ def of(**parts: Any) -> Proposal:
             of(logits=torch.ones(2)),
             r"`logits` are None or the draft's rows, float32 \(m, 4\), got float32 \(2,\)",
         ),
-        (of(scores=torch.ones(3, 2)), r"`scores` .* float32 \(m, 4\), got float32 \(3, 2\)"),
+        (of(penalised=torch.ones(3, 2)), r"`penalised` .* float32 \(m, 4\), got float32 \(3, 2\)"),
         (of(logits=torch.ones(1, 4), logit_rows=[0]), "`logit_rows` .* 3 here, got 1"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

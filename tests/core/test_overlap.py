@@ -16,7 +16,7 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context
 from specdec_core.proposers.drafting_ahead import Ahead
 from specdec_core.sampling import Warp
-from specdec_core.testing import ScriptedReader, scripted
+from specdec_measure.testing import ScriptedReader, scripted
 
 from .distributions import DRAFT, TARGET, after, chances, exact_distribution, mixture, samples, wavering
 from .tiny import PROMPTS, generate, module, pair

@@ -12,10 +12,10 @@ from collections.abc import Callable
 import pytest
 
 import specdec_core as sd
-from specdec_core import theory
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers.drafting_ahead import Ahead
-from specdec_core.testing import scripted
+from specdec_measure import theory
+from specdec_measure.testing import scripted
 
 
 def clock(guesses: tuple[bool, ...], gamma: int, cost: float) -> float:

@@ -18,14 +18,14 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.cli import commands as cli
-from specdec_core.cli import profile as cli_profile
-from specdec_core.machines import profiles, recording
-from specdec_core.machines.model_sizes import SHAPES, Shape, shape, shape_of
-from specdec_core.machines.profiles import Recorded, read, shipped, write
-from specdec_core.machines.roofline import Modelled
+from specdec_cli import commands as cli
+from specdec_cli import profile as cli_profile
 from specdec_core.models import catalogue
 from specdec_core.runtime.width_curve import WidthCurve
+from specdec_measure.machines import profiles, recording
+from specdec_measure.machines.model_sizes import SHAPES, Shape, shape, shape_of
+from specdec_measure.machines.profiles import RecordedProfile, read, shipped, write
+from specdec_measure.machines.roofline import Modelled
 
 from .tiny import pair
 
@@ -228,7 +228,7 @@ def test_the_stated_formula_gives_the_stated_figures() -> None:
 
 def test_a_recorded_profile_is_read_between_its_widths_and_at_its_own_contexts() -> None:
     profile = read(json.dumps(RECORDED), "x.json")
-    assert isinstance(profile, Recorded)
+    assert isinstance(profile, RecordedProfile)
     costs = profile.costs()
     assert (costs.context, profile.contexts(), profile.batches) == (128, [128, 512], [1])
     assert costs.target(4) == pytest.approx(0.0065)
@@ -304,7 +304,7 @@ def test_a_bad_file_does_not_hide_the_good_ones(tmp_path: Path) -> None:
 
 def test_profiles_are_read_without_torch() -> None:
     """Catches: two seconds of import on a page that only shows records."""
-    code = "import sys, specdec_core.analysis.whatif as w; w.profiles_of = w.Profile; print('torch' in sys.modules)"
+    code = "import sys, specdec_measure.analysis.whatif as w; w.profiles_of = w.Profile; print('torch' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "False"
 
@@ -326,7 +326,7 @@ def test_recording_keeps_the_quietest_and_the_median_of_every_context(
 
     monkeypatch.setattr(recording, "width_curve", curve)
     models = pair("llama")
-    plan = recording.Plan(contexts=(32, 16), widths=(1, 4), measurements=3)
+    plan = recording.PassPlan(contexts=(32, 16), widths=(1, 4), measurements=3)
     steps: list[tuple[int, int]] = []
     recorded = recording.record(
         models,
@@ -350,7 +350,7 @@ def test_random_weights_of_a_shape_are_timed_and_written(tmp_path: Path) -> None
     small = replace(SMALL, width=16, head_dim=4, vocabulary=4_096)
     models = cli_profile.random_models(small, replace(small, layers=1), "cpu", "float32")
     assert models.target.info.parameters == small.parameters
-    plan = recording.Plan(contexts=(8,), widths=(1, 3), measurements=1, seconds=0.0)
+    plan = recording.PassPlan(contexts=(8,), widths=(1, 3), measurements=1, seconds=0.0)
     recorded = recording.record(
         models, plan, label="tiny", note="", weights="random", on_progress=lambda *step: None
     )
@@ -367,14 +367,14 @@ def test_random_weights_of_a_shape_are_timed_and_written(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "plan",
     [
-        recording.Plan(contexts=(100_000,)),
-        recording.Plan(contexts=(-1,)),
-        recording.Plan(widths=(0,)),
-        recording.Plan(measurements=0),
-        recording.Plan(seconds=float("nan")),
+        recording.PassPlan(contexts=(100_000,)),
+        recording.PassPlan(contexts=(-1,)),
+        recording.PassPlan(widths=(0,)),
+        recording.PassPlan(measurements=0),
+        recording.PassPlan(seconds=float("nan")),
     ],
 )
-def test_a_plan_out_of_range_is_refused_before_anything_is_measured(plan: recording.Plan) -> None:
+def test_a_plan_out_of_range_is_refused_before_anything_is_measured(plan: recording.PassPlan) -> None:
     with pytest.raises(sd.SettingsError):
         plan.check(pair("llama"))
 
@@ -428,7 +428,7 @@ def test_the_command_records_the_models_it_is_given(tmp_path: Path, monkeypatch:
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     profile = shipped(tmp_path)[0]["mine"]
-    assert isinstance(profile, Recorded)
+    assert isinstance(profile, RecordedProfile)
     assert (profile.label, profile.note, profile.measurements, profile.contexts()) == (
         "mine",
         "a test",

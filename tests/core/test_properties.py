@@ -14,7 +14,7 @@ import pytest
 
 import specdec_core as sd
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import mixture, wavering
 from .matrix import POLICY_OPTIONS, option_sets, proposals, valid, whole

@@ -9,7 +9,7 @@ import torch
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import wavering
 from .tiny import PROMPTS, pair

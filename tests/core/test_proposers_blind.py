@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 
 import specdec_core as sd
 from specdec_core.sampling import Warp
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import chances, exact_distribution, samples, wavering
 from .tiny import PROMPTS, generate, module, pair

@@ -10,11 +10,12 @@ import pytest
 import torch
 
 import specdec_core as sd
+from specdec_core.engine.check import check
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers.lookahead import Pool, branch, trie
 from specdec_core.sampling import Warp
-from specdec_core.testing import Letters, NextProbs, scripted
 from specdec_core.tree import TokenTree
+from specdec_measure.testing import Letters, NextProbs, scripted
 
 from .distributions import chances, exact_distribution, samples, wavering
 from .tiny import PROMPTS, build, generate, module, pair
@@ -331,10 +332,10 @@ def test_sampled_texts_follow_the_targets_distribution() -> None:
 
 
 def test_what_is_announced_is_enough() -> None:
-    """`max_nodes` at its largest is reached by a full pool and a full window. Catches: KV memory reserved too small."""
+    """A full pool and a full window reach the largest tree. Catches: KV memory reserved too small."""
     settings = LOOKAHEAD.but(options={"window": 3, "ngram": 3, "guesses": 2, "from_prompt": True})
     trace = sd.decode(scripted(wavering(9, 1)), [1, 2, 3, 1, 4, 5, 1, 6, 7, 1], settings)
-    most = sd.PROPOSERS["lookahead"].max_nodes(settings)
+    most = check(settings).shape.max_nodes
     assert most == 2 * 2 + 3 * 2 - 1
     assert len(trace.rounds[0].nodes.token) + trace.rounds[0].riders == most
 

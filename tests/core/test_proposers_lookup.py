@@ -13,7 +13,7 @@ import specdec_core as sd
 from specdec_core.proposers import Context, Outcome, Resources
 from specdec_core.proposers.prompt_lookup import PromptLookup
 from specdec_core.sampling import Warp
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import chances, exact_distribution, samples, wavering
 from .tiny import PROMPTS, generate, module, pair

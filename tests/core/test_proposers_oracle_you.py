@@ -12,7 +12,7 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.models.tokenizer import Codec, HubCodec
 from specdec_core.proposers.you import continuation
 from specdec_core.sampling import Warp
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import chances, exact_distribution, model_next_probs, samples, wavering
 from .tiny import PROMPTS, build, generate, module, pair, tokenizer

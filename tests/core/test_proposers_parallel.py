@@ -9,7 +9,7 @@ import specdec_core as sd
 from specdec_core.proposers import Context, Resources
 from specdec_core.proposers.parallel_draft import ParallelDraft
 from specdec_core.sampling import Warp
-from specdec_core.testing import ScriptedModel, scripted
+from specdec_measure.testing import ScriptedModel, scripted
 
 from .distributions import wavering
 

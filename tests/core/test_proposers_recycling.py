@@ -8,7 +8,7 @@ import specdec_core as sd
 from specdec_core.proposers import Resources
 from specdec_core.proposers.medusa_tree import arranged
 from specdec_core.proposers.recycling import Recycling
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import wavering
 

@@ -10,7 +10,7 @@ import specdec_core as sd
 from specdec_core.proposers import Context, Outcome, Resources, suffix
 from specdec_core.proposers.suffix import Suffix
 from specdec_core.sampling import Warp
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import wavering
 
@@ -53,7 +53,7 @@ def _by_definition(
 ) -> tuple[float, int]:
     """The best sum of values and the number of tokens matched for it."""
     own, best = texts[-1], (0.0, 0)
-    for length in range(1, min(suffix.LONGEST, len(own)) + 1):
+    for length in range(1, min(suffix.MAX_MATCH, len(own)) + 1):
         shares = sorted(_shares(texts, own[-length:], limit, least).values(), reverse=True)
         value = sum(shares[: min(nodes, max(1, int(factor * length)))])
         if value > 0 and value > best[0] - 1e-9:
@@ -68,7 +68,7 @@ def test_the_tree_is_the_best_by_its_definition(
 ) -> None:
     """10 random texts, growing as in a decode. Catches: places that miss the newest text or cross into another one,
     counts and budgets of another context, a tree that is not the best."""
-    monkeypatch.setattr(suffix, "LONGEST", 6)
+    monkeypatch.setattr(suffix, "MAX_MATCH", 6)
     found = 0
     for seed in range(10):
         rng = random.Random(seed)

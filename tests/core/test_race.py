@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 
 import specdec_core as sd
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import mixture, wavering
 from .tiny import PROMPTS, pair

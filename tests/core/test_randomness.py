@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import kstest
 
 import specdec_core as sd
-from specdec_core.randomness import Stream, uniforms
+from specdec_core.foundations.randomness import Stream, uniforms
 from specdec_core.record.schema import Round
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import mixture, wavering
 

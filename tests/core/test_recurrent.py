@@ -20,12 +20,12 @@ from transformers import (
 )
 
 import specdec_core as sd
-from specdec_core.errors import ModelError, SettingsError
+from specdec_core.foundations.errors import ModelError, SettingsError
 from specdec_core.models.bundle import HubModel, Models
 from specdec_core.models.hub import check_config
 from specdec_core.runtime.recurrent import RecurrentReader, state_check
-from specdec_core.testing import Letters
 from specdec_core.tree import TokenTree
+from specdec_measure.testing import Letters
 
 from . import tiny
 

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 import specdec_core as sd
-from specdec_core.registry import table
+from specdec_core.foundations.registry import table
 
 
 class Named:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 import specdec_core as sd
-from specdec_core.analysis.other_tree import replant
-from specdec_core.errors import SettingsError, TraceError
+from specdec_core.foundations.errors import SettingsError, TraceError
 from specdec_core.proposers import medusa_tree
+from specdec_measure.analysis.other_tree import replant
 
 from .tiny_heads import headed
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from specdec_core.lessons.rounding import FORMATS, alone_and_among, most_likely, running_sums
+from specdec_lessons.rounding import FORMATS, alone_and_among, most_likely, running_sums
 
 
 def bfloat16(value: float) -> float:

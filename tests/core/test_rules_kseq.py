@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core.exact.distribution import distance, expected_accepted
 from specdec_core.rules.kseq import KSeq
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp
-from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
+from specdec_measure.exact.distribution import distance, expected_accepted
+from specdec_measure.testing import scripted
 
 from .distributions import DRAFT, TARGET, after, chance_of, exact_distribution, sample
 from .toys import random_next_probs

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core.errors import SettingsError
-from specdec_core.exact.distribution import NextProbs, Siblings, distance, expected_accepted
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.rules import RULES, Rule
 from specdec_core.rules.confidence import Confidence
 from specdec_core.rules.ensemble import Ensemble
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.rules.typical import Typical
-from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
+from specdec_measure.exact.distribution import NextProbs, Siblings, distance, expected_accepted
+from specdec_measure.testing import scripted
 
 from .distributions import mixture, wavering
 from .toys import numbered_trees, random_next_probs

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 import specdec_core as sd
 from specdec_core.proposers import available
-from specdec_core.testing import scripted
+from specdec_measure.testing import scripted
 
 from .distributions import wavering
 

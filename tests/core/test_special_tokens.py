@@ -68,16 +68,21 @@ def round_about() -> tuple[sd.Models, PreTrainedTokenizerFast]:
         "cat😀t",
         "|>|",
         "<|",
+        "he",
+        "the the",
+        "😀the<",
     ],
 )
 def test_a_stop_string_ends_the_text_where_transformers_does(proposer: str, stop: str) -> None:
-    """Catches: the name of a special token that is not looked for, or a stop string found across one."""
+    """Catches: the name of a special token that is not looked for, or a stop string found across one; one that begins
+    in the prompt, or ends there."""
     models, words = round_about()
     settings = sd.Settings(proposer=proposer, max_new_tokens=20, stop=(stop,))
-    trace = sd.decode(models, "the", settings)
-    free = sd.decode(models, "the", settings.but(stop=())).token_ids
+    prompt = models.codec.encode("the cat😀the")
+    trace = sd.decode(models, prompt, settings)
+    whole = prompt + sd.decode(models, prompt, settings.but(stop=())).token_ids
     criterion = StopStringCriteria(words, [stop])
-    done = [bool(criterion(torch.tensor([free[: end + 1]]), None)) for end in range(len(free))]
+    done = [bool(criterion(torch.tensor([whole[: end + 1]]), None)) for end in range(len(prompt), len(whole))]
     assert len(trace.token_ids) == (done.index(True) + 1 if any(done) else 20)
     assert trace.end == ("stop" if any(done) else "length")
     assert trace.audit() == []

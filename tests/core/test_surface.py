@@ -38,7 +38,7 @@ def test_every_public_name_is_there_and_sorted() -> None:
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module of ours whose import fails for want of another. Catches: `sd.profiles` said not to exist where pydantic
     is not installed."""
-    monkeypatch.delitem(sys.modules, "specdec_core.machines.profiles", raising=False)
+    monkeypatch.delitem(sys.modules, "specdec_measure.machines.profiles", raising=False)
     monkeypatch.delitem(vars(sd), "profiles", raising=False)
     monkeypatch.setitem(sys.modules, "pydantic", None)
     with pytest.raises(ModuleNotFoundError) as caught:
@@ -57,10 +57,10 @@ def test_importing_the_core_and_reading_settings_and_traces_needs_no_torch() -> 
 
 
 def test_the_core_knows_no_screen() -> None:
-    """None of its modules imports streamlit, plotly or the app, at the top or inside a function. Catches: an import
-    that only a page's visitors would meet."""
+    """None of its modules, nor a wing's, imports streamlit, plotly or the app, at the top or inside a function.
+    Catches: an import that only a page's visitors would meet."""
     imported = set()
-    for path in (ROOT / "specdec_core").rglob("*.py"):
+    for path in ROOT.glob("specdec_*/**/*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.partition(".")[0] for alias in node.names}
@@ -79,7 +79,7 @@ def test_proposers_rules_and_policies_are_described_without_torch() -> None:
                 names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
                 assert not any(name.partition(".")[0] == "torch" for name in names), (
                     f"{package}/{path.name} imports torch for every list of names: take it from "
-                    "specdec_core.lazy_torch, and types from torch under TYPE_CHECKING"
+                    "specdec_core.foundations.lazy_torch, and types from torch under TYPE_CHECKING"
                 )
 
 

@@ -7,10 +7,10 @@ import math
 
 import pytest
 
-from specdec_core import theory
-from specdec_core.analysis.surprise import surprises
-from specdec_core.errors import PromptError, SettingsError
-from specdec_core.testing import scripted
+from specdec_core.foundations.errors import PromptError, SettingsError
+from specdec_measure import theory
+from specdec_measure.analysis.surprise import surprises
+from specdec_measure.testing import scripted
 
 
 def sure(tokens: tuple[int, ...]) -> list[float]:

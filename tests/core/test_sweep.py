@@ -15,13 +15,13 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core import sweep
-from specdec_core.cli import commands as cli
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import Progress
-from specdec_core.sweep.totals import failures, looping, to_csv, to_json
-from specdec_core.testing import scripted
+from specdec_cli import commands as cli
+from specdec_measure import sweep
+from specdec_measure.sweep.cases import Case
+from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.sweep.run import SweepProgress
+from specdec_measure.sweep.totals import failures, looping, to_csv, to_json
+from specdec_measure.testing import scripted
 
 CASES = [Case("tales", "one", "abc"), Case("tales", "two", "cab"), Case("code", "one", "bbb")]
 LANES = [
@@ -46,18 +46,18 @@ def models() -> sd.Models:
     return scripted(next_probs, guess)
 
 
-def key(row: Measured) -> tuple[str, str, int, int]:
+def key(row: MeasuredCase) -> tuple[str, str, int, int]:
     return row.family, row.name, row.lane, row.repeat
 
 
-def untimed(row: Measured) -> Measured:
+def untimed(row: MeasuredCase) -> MeasuredCase:
     """What of a row does not depend on the clock."""
     return replace(row, seconds=0.0, draft_s=0.0, verify_s=0.0, other_s=0.0, prefill_s=0.0)
 
 
 def test_lanes_take_turns_and_each_turn_begins_with_another(models: sd.Models) -> None:
     """Catches: all of one lane first, or a lane that always comes first and so always meets a cold cache."""
-    reported: list[Progress] = []
+    reported: list[SweepProgress] = []
     rows = list(sweep.sweep(models, CASES, LANES, repeats=3, on_progress=reported.append))
     turn = [(0, 0), (1, 0), (2, 0), (1, 1), (2, 1), (0, 1), (2, 2), (0, 2), (1, 2)]
     assert [key(row) for row in rows] == [
@@ -119,7 +119,7 @@ def test_a_sweep_that_was_killed_goes_on_and_ends_with_the_same_rows(
     rows.close()  # type: ignore[attr-defined]
     with path.open("a") as file:
         file.write('{"family": "tales", "na')
-    reported: list[Progress] = []
+    reported: list[SweepProgress] = []
     after = list(sweep.sweep(models, CASES, LANES, repeats=2, store=path, on_progress=reported.append))
     kept = killed // 3 * 3  # whole turns; a turn that was cut short has no baseline of its own run
     assert after[:kept] == before[:kept]
@@ -128,7 +128,7 @@ def test_a_sweep_that_was_killed_goes_on_and_ends_with_the_same_rows(
     assert {key(row): untimed(row) for row in after} == {key(row): row for row in whole}
     lines = path.read_text().splitlines()
     assert [json.loads(line) for line in lines[1:]] == [
-        {name: getattr(row, name) for name in Measured.__slots__} for row in after
+        {name: getattr(row, name) for name in MeasuredCase.__slots__} for row in after
     ]
     again = list(
         sweep.sweep(
@@ -141,7 +141,7 @@ def test_a_sweep_that_was_killed_goes_on_and_ends_with_the_same_rows(
 def test_known_rows_are_not_measured_again(models: sd.Models) -> None:
     rows = sweep.sweep(models, CASES, LANES, repeats=1)
     first = [next(rows) for _ in range(4)]
-    reported: list[Progress] = []
+    reported: list[SweepProgress] = []
     after = list(sweep.sweep(models, CASES, LANES, repeats=1, known=first, on_progress=reported.append))
     assert after[:3] == first[:3] and len(after) == 9 and reported[0].done == 3
 
@@ -264,16 +264,16 @@ def test_wilson_against_its_definition() -> None:
     assert sweep.wilson(0, 0) == (0.0, 1.0)
 
 
-def rows_by_hand() -> Iterator[Measured]:
+def rows_by_hand() -> Iterator[MeasuredCase]:
     """Plain decoding takes 1 s for 100 tokens in every turn but the last, where it takes 2 s."""
     for name, times in {"p": (0.5, 0.8, 1.0), "q": (2.0, 2.5, 4.0), "r": (0.25, 0.5, 1.0)}.items():
         for repeat, seconds in enumerate(times):
             base = {"family": "f", "name": name, "repeat": repeat, "tokens": 100, "same_text": True}
             slow = 2.0 if repeat == 2 else 1.0
-            yield Measured(
+            yield MeasuredCase(
                 **base, lane=0, label="plain", target_passes=100, seconds=slow, tokens_per_pass=1.0
             )
-            yield Measured(
+            yield MeasuredCase(
                 **base, lane=1, label="draft", target_passes=50, seconds=seconds, tokens_per_pass=2.0,
                 proposed=200, accepted=50, rejected=25, acceptance_rate=2 / 3,
             )  # fmt: skip
@@ -372,7 +372,7 @@ def test_what_is_taken_home(models: sd.Models) -> None:
 
 @pytest.fixture
 def run(models: sd.Models, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("specdec_core.cli.sweep.load", lambda *_, **__: models)
+    monkeypatch.setattr("specdec_cli.sweep.load", lambda *_, **__: models)
     monkeypatch.setenv("COLUMNS", "120")
     return lambda *arguments: CliRunner().invoke(cli.app, ["sweep", "-n", "20", *arguments])
 
@@ -410,9 +410,9 @@ def test_the_command_measures_keeps_and_goes_on(run: Any, tmp_path: Path) -> Non
 def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from specdec_core.cli import sweep as cli_sweep
+    from specdec_cli import sweep as cli_sweep
 
-    def interrupted(*given: Any, **more: Any) -> Iterator[Measured]:
+    def interrupted(*given: Any, **more: Any) -> Iterator[MeasuredCase]:
         rows = sweep.sweep(*given, **more)
         for _ in range(4):
             yield next(rows)

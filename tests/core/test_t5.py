@@ -22,8 +22,8 @@ from specdec_core.proposers import available
 from specdec_core.runtime.reader import Reader
 from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.sampling import Warp
-from specdec_core.testing import Letters, NextProbs
 from specdec_core.tree import TokenTree
+from specdec_measure.testing import Letters, NextProbs
 
 from .distributions import chance_of, exact_distribution, sample
 from .offers import fitting_rule, offered

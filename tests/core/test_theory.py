@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import specdec_core as sd
-from specdec_core import theory
-from specdec_core.theory import speedup, tokens_per_pass
+from specdec_measure import theory
+from specdec_measure.theory import speedup, tokens_per_pass
 
 # Leviathan et al. 2023, Table 1 (c = ĉ = 0): α, γ, operations, speed.
 TABLE_1 = [
@@ -151,7 +151,9 @@ def test_the_best_draft_length_beats_every_other(alpha: float, cost: float) -> N
     """Brute force over the closed form in exact order of γ; and Corollary 3.9. Catches: a search that stops at a local
     step, and drafting where α ≤ c."""
     best = theory.best_draft_length(alpha, cost)
-    closed = [(1 - alpha ** (g + 1)) / ((1 - alpha) * (g * cost + 1)) for g in range(theory.MOST + 1)]
+    closed = [
+        (1 - alpha ** (g + 1)) / ((1 - alpha) * (g * cost + 1)) for g in range(theory.MAX_DRAFT_LENGTH + 1)
+    ]
     assert closed[best] >= max(closed) - 1e-12
     assert all(value < closed[best] + 1e-12 for value in closed[:best])
     assert (best == 0) == (alpha <= cost)

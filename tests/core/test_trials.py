@@ -9,10 +9,10 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from specdec_core.exact.distribution import output_distribution, target_distribution
-from specdec_core.exact.trials import plain_texts, round_texts, shares
-from specdec_core.lessons.broken import ResamplesFromTarget, SoftmaxedResidual
 from specdec_core.rules import RULES, Rule
+from specdec_lessons.broken import ResamplesFromTarget, SoftmaxedResidual
+from specdec_measure.exact.distribution import output_distribution, target_distribution
+from specdec_measure.exact.trials import plain_texts, round_texts, shares
 
 TRIALS = 20_000
 SURE = 5.0  # standard deviations

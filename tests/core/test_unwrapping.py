@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import specdec_core as sd
-from specdec_core.adapters import forms
+from specdec_measure.adapters import forms
 
 COUNTS = {
     "acceptance_histogram": [1, 2, 2], "num_spec_steps": 5, "num_accepted_draft_tokens": 6, "num_draft_tokens": 10,
@@ -24,6 +24,7 @@ LINE = (
     "Drafted throughput: 2.00 tokens/s, Accepted: 6 tokens, Drafted: 10 tokens, Per-position acceptance rate: 0.800, "
     "0.400, Avg Draft acceptance rate: 60.0%"
 )
+NAMELESS = {"id": None}
 SSE = "".join(f"data: {json.dumps(one)}\n\n" for one in (PIECE, LAST)) + "data: [DONE]\n"
 NAMES = {"num_drafts": 5, "num_draft_tokens": 10, "num_accepted_tokens": 6}
 PAGE = "".join(f'vllm:spec_decode_{name}_total{{engine="0"}} {count}.0\n' for name, count in NAMES.items())
@@ -90,6 +91,14 @@ WRAPPED = {
     "compose and an answer": f"vllm-1  | {json.dumps(ANSWER)}\n",
     "kubectl's prefix": f"[pod/vllm-0/main] {LINE}\n",
     "the journal": f"Nov 28 12:00:00 host vllm[12]: {LINE}\n",
+    "grep, a log": f"vllm.log-11-INFO x\nlogs/vllm.log:12:{LINE}\n--\nvllm.log-14-INFO y\n",
+    "grep, answers": f"a/one.json:{json.dumps(ANSWER)}\n",
+    "grep of one file": f"12:{json.dumps(ANSWER)}\n",
+    "grep, an answer over several lines": "".join(
+        f"a.json-{at}-{line}\n" for at, line in enumerate(json.dumps(ANSWER, indent=2).splitlines())
+    ),
+    "grep, a page": "".join(f"page.txt:{line}\n" for line in PAGE.splitlines()),
+    "Markdown": f"Seen:\n```json\n{json.dumps(ANSWER, indent=1)}\n```\n",
     "colours": f"\x1b[32m{LINE}\x1b[0m\n",
     "a page": PAGE,
     "a page with headers": f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{PAGE}",
@@ -133,6 +142,7 @@ def test_a_compressed_file_is_read() -> None:
         (SSE + SSE.replace('"q"', '"r"'), 10),
         (SSE + SSE, 10),
         (lines(PIECE, LAST, ANSWER), 10),
+        ("".join(f"data: {json.dumps(NAMELESS | one)}\n\n" for one in (PIECE, LAST) * 2), 10),
     ],
 )
 def test_several_answers_stay_several(text: str, rounds: int) -> None:

@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import specdec_core as sd
-from specdec_core import theory
-from specdec_core.analysis.whatif import on_clock, replay
-from specdec_core.machines.costs import Costs
-from specdec_core.machines.profiles import Recorded, read, shipped
 from specdec_core.record.schema import Committed, ModelInfo, Nodes, Round, Verdict
+from specdec_measure import theory
+from specdec_measure.analysis.draft_costs import FREE, assumption, drafts_with
+from specdec_measure.analysis.whatif import on_clock, replay
+from specdec_measure.machines.costs import Costs
+from specdec_measure.machines.profiles import RecordedProfile, read, shipped
 
 from .test_profiles import RECORDED
 from .tiny import pair
@@ -146,7 +147,7 @@ def test_an_early_exit_costs_its_layers_and_the_output_matrix() -> None:
         replay(replace(trace, rounds=[replace(row, note={"exit_layer": 3})]), HERE, layers=2)
     usual = with_rounds([row], "early-exit", layer=0)
     assert replay(usual, HERE).draft_s == pytest.approx(2 * 0.004 * (0.8 / 3 + 0.2))
-    assert isinstance(HERE, Recorded)
+    assert isinstance(HERE, RecordedProfile)
     header = replace(trace.header, target=replace(trace.header.target, name="big"))
     # the profile's own target has 4
     assert replay(replace(trace, header=header), HERE).draft_s == result.draft_s
@@ -279,20 +280,19 @@ def test_what_cannot_be_put_on_a_clock_is_refused_in_one_sentence() -> None:
 def test_every_proposer_is_priced_in_one_sentence_of_its_own() -> None:
     """What is shown of each proposer's rounds begins with it. Catches: a proposer without a sentence, with that of
     another, with two, or one the clock does not show."""
-    words = {name: kind.priced_words for name, kind in sd.PROPOSERS.items()}
+    words = {name: assumption(kind) for name, kind in sd.PROPOSERS.items()}
     for name, sentence in words.items():
         assert re.fullmatch(r"[A-Z][^.]*\.", sentence), (name, sentence)
         result = replay(with_rounds([a_round([], 1, 0)], name), HERE)
         assert [said for said in result.assumptions if said in words.values()] == [sentence], name
         assert result.assumptions[0] == sentence, name
-    free = sd.proposers.Proposer.priced_words
     for name, other in itertools.combinations(words, 2):
-        assert words[name] != words[other] or words[name] == free, (
-            f"'{name}' and '{other}' have the same `priced_words`: give each its own"
+        assert words[name] != words[other] or words[name] == FREE, (
+            f"'{name}' and '{other}' have the same sentence in `ASSUMPTIONS`: give each its own"
         )
     for name, kind in sd.PROPOSERS.items():
-        assert words[name] != free or kind.priced() == "nothing", (
-            f"'{name}' drafts with {kind.priced()}: say in `priced_words` what the what-if clock takes for it"
+        assert words[name] != FREE or drafts_with(kind) == "nothing", (
+            f"'{name}' drafts with {drafts_with(kind)}: say in `ASSUMPTIONS` what the what-if clock takes for it"
         )
 
 
@@ -302,7 +302,7 @@ def test_what_drafting_costs_follows_from_what_it_needs() -> None:
     class Another(sd.proposers.Proposer):
         needs = ("draft",)
 
-    assert Another.priced() == "draft"
+    assert drafts_with(Another) == "draft"
     expected = {
         **dict.fromkeys(
             ("draft-model", "parallel-draft", "text-draft", "shared-tokens", "branching"), "draft"
@@ -311,7 +311,7 @@ def test_what_drafting_costs_follows_from_what_it_needs() -> None:
         **dict.fromkeys(("none", "blind", "prompt-lookup", "lookahead", "oracle", "you"), "nothing"),
         "early-exit": "first layers",
     }
-    assert {name: sd.PROPOSERS[name].priced() for name in expected} == expected
+    assert {name: drafts_with(sd.PROPOSERS[name]) for name in expected} == expected
 
 
 def test_any_costs_can_be_the_clock() -> None:

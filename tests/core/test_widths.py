@@ -9,7 +9,7 @@ import pytest
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.sampling import Warp
-from specdec_core.testing import Letters, NextProbs, ScriptedModel
+from specdec_measure.testing import Letters, NextProbs, ScriptedModel
 
 from .distributions import chances, exact_distribution, sample, wavering
 from .tiny import PROMPTS, build, generate

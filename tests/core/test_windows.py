@@ -25,7 +25,7 @@ from specdec_core.models.loading import _checked
 from specdec_core.runtime.check import window_check
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.runtime.windows import Windows
-from specdec_core.testing import Letters
+from specdec_measure.testing import Letters
 
 from .matrix import MASK
 from .offers import offered

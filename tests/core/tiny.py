@@ -28,7 +28,7 @@ from transformers import (
 
 from specdec_core.models.bundle import HubModel, Models
 from specdec_core.models.translation import ForeignDraft
-from specdec_core.testing import Letters, Syllables
+from specdec_measure.testing import Letters, Syllables
 
 VOCABULARY = 97
 PROMPTS = [[5, 9, 3, 22, 7], [1], [40, 41, 40, 41, 40, 41, 40], [96, 0, 50, 12, 12, 60, 31, 2, 77, 8]]

@@ -13,7 +13,7 @@ from transformers import LlamaConfig
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.models.heads import Eagle3Head, EagleHead, MedusaHeads, MtpModules
-from specdec_core.testing import Letters
+from specdec_measure.testing import Letters
 
 from .tiny import build, module
 

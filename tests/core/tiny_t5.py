@@ -9,7 +9,7 @@ from transformers import AutoModelForSeq2SeqLM, MT5Config, PreTrainedModel, T5Co
 
 from specdec_core.models.bundle import Models
 from specdec_core.runtime.t5 import EncoderDecoder
-from specdec_core.testing import Letters
+from specdec_measure.testing import Letters
 
 from .tiny import VOCABULARY, remembered
 

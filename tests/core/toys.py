@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from specdec_core.exact.distribution import Context, NextProbs
 from specdec_core.tree import ROOT
+from specdec_measure.exact.distribution import Context, NextProbs
 
 Shape = tuple[int, ...]
 

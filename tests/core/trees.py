@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from specdec_core.proposers import Context, Outcome, Proposal, Proposer, Resources
-from specdec_core.proposers.contract import Drafts
+from specdec_core.proposers import Context, Outcome, Proposal, Proposer, Resources, TreeShape
 from specdec_core.sampling import draw
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
@@ -33,12 +32,8 @@ class Oracle(Proposer):
     least: ClassVar[int] = 4  # nodes, filled up with junk
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "fixed tree"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return 24 + cls.least
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("fixed tree", 24 + cls.least)
 
     def propose(self, context: Context) -> Proposal:
         rng = random.Random(1000 * context.round + len(context.tokens))
@@ -81,12 +76,8 @@ class _Drafted(Proposer):
         self.draft = resources.draft
 
     @classmethod
-    def drafts(cls, settings: Settings) -> Drafts:
-        return "independent tree" if cls.random else "fixed tree"
-
-    @classmethod
-    def max_nodes(cls, settings: Settings) -> int:
-        return len(cls.parents)
+    def shape(cls, settings: Settings, options: Any) -> TreeShape:
+        return TreeShape("independent tree" if cls.random else "fixed tree", len(cls.parents))
 
     def start(self, context: Context) -> None:
         self.draft.prefill(context.tokens[:-1])

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from specdec_core.record import odds
 from specdec_core.record.schema import (
     Candidates,
     Committed,
@@ -19,9 +18,10 @@ from specdec_core.record.schema import (
     Source,
     Verdict,
 )
-from specdec_core.record.stats import Tally
+from specdec_core.record.stats import RoundTally
 from specdec_core.record.trace import Trace
 from specdec_core.tree import TokenTree
+from specdec_measure.records import odds
 
 PROMPT = "Write a story.\n"
 WORDS = [
@@ -92,7 +92,7 @@ def _judged(plan: Plan) -> tuple[list[str], list[Source], list[Verdict]]:
 def _trace(plans: list[Plan], proposer: str, temperature: float, full: bool, ms: float) -> Trace:
     rounds: list[Round] = []
     ids: list[int] = []
-    clock, cache, tally = 0.0, 2, Tally()
+    clock, cache, tally = 0.0, 2, RoundTally()
     for index, plan in enumerate(plans):
         words, sources, verdicts = _judged(plan)
         tokens = [NUMBERS[word] for word in words]

@@ -15,10 +15,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import specdec_core as sd
-from specdec_core.exact.distribution import expected_accepted
 from specdec_core.record.schema import Candidates, Position, Round
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
+from specdec_measure.exact.distribution import expected_accepted
 
 from .conftest import Server, open_player
 from .samples import Plan, spec_trace

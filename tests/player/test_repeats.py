@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from specdec_core.record.repeats import find
+from specdec_measure.records.repeats import find
 from tests.player.conftest import COMMITTED, SERIALISED, Server, open_player, stop_at
 from tests.player.samples import NUMBERS, Plan, plain_trace, spec_trace
 from tests.player.test_live import _steps

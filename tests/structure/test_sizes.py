@@ -25,7 +25,7 @@ FUNCTIONS = {
     "app/compare/sweep_view.py:_form": "a form: one widget after the other, in the order in which they are drawn",
     "app/player/__init__.py:player": "mostly its parameters and what each of them means",
     "app/running/headline.py:show": "one tile per figure: label, value, help, source",
-    "specdec_core/analysis/memory.py:ledger": "one line per thing that takes memory",
+    "specdec_measure/analysis/memory.py:ledger": "one line per thing that takes memory",
     "specdec_core/models/loading.py:load_models": "a third of it says what its parameters mean",
 }
 FILES = {
@@ -61,6 +61,6 @@ def test_long_files_are_those_with_a_reason() -> None:
 
 
 def sources() -> Iterator[Path]:
-    """The Python files of both houses."""
-    for house in ("specdec_core", "app"):
+    """The Python files of every house."""
+    for house in ("specdec_core", "specdec_measure", "specdec_lessons", "specdec_cli", "app"):
         yield from sorted((ROOT / house).rglob("*.py"))

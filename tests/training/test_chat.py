@@ -16,17 +16,20 @@ from safetensors.torch import load_file
 
 import specdec_core as sd
 from specdec_core.runtime.kv import KVMemory
+from specdec_measure.learning import Rates
 from tests.core.tiny import build, tokenizer
-from training import answers, chat, chat_eagle, chat_heads
-from training.answers import check, template, write
-from training.chat_eagle import eagle_accuracy
-from training.chat_eagle3 import eagle3_accuracy
-from training.chat_heads import Teacher, draft_accuracy, medusa_accuracy
-from training.chat_rows import HELD_OUT_EVERY, Answers
-from training.frozen import Frozen
-from training.instructions import Instruction
+from training.chat import answers
+from training.chat import drafters as chat
+from training.chat import eagle as chat_eagle
+from training.chat import heads as chat_heads
+from training.chat.answers import check, template, write
+from training.chat.eagle import eagle_accuracy
+from training.chat.eagle3 import eagle3_accuracy
+from training.chat.heads import Teacher, draft_accuracy, medusa_accuracy
+from training.chat.rows import HELD_OUT_EVERY, Answers
+from training.data.instructions import Instruction
+from training.heads.frozen import Frozen
 from training.loop import Plan, steps
-from training.optimisers import Rates
 
 TEMPLATE = (
     "{% for m in messages %}<s>{{ m['role'] }} {{ m['content'] }}</s>{% endfor %}"
@@ -274,7 +277,7 @@ def test_instructions_are_many_and_follow_the_seed(tmp_path: Path) -> None:
     import json
     import lzma
 
-    from training.instructions import KINDS, OWN, instructions
+    from training.data.instructions import KINDS, OWN, instructions
 
     def put(name: str, text: str) -> None:
         with lzma.open(tmp_path / name, "wt", encoding="utf-8") as file:
@@ -305,7 +308,7 @@ def test_the_card_of_the_chat_family_is_what_its_measurements_say() -> None:
     """Catches: a number edited by hand, a card older than its measurements or its text."""
     import json
 
-    from training.chat_card import render
+    from training.chat.card import render
 
     models = Path(__file__).resolve().parents[2] / "assets" / "models"
     measured = json.loads((models / "smollm2-measurements.json").read_text(encoding="utf-8"))
@@ -319,8 +322,9 @@ def test_the_card_measures_every_lane(
     """A whole card of a tiny target with fresh drafters, from prompts to tables, of short texts. Catches: a lane or a
     kind left out."""
     from specdec_core.runtime.width_curve import width_curve
-    from training import chat_card, figures
-    from training.chat_card import cases, measure, render
+    from training.chat import card as chat_card
+    from training.chat.card import cases, measure, render
+    from training.results import figures
 
     target = tmp_path / "target"
     model.save_pretrained(target)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 
 from app.decoding import core
-from specdec_core import theory
-from specdec_core.errors import SettingsError
-from specdec_core.machines import profiles
-from specdec_core.theory import acceptance_needed
+from specdec_core.foundations.errors import SettingsError
+from specdec_measure import theory
+from specdec_measure.machines import profiles
+from specdec_measure.theory import acceptance_needed
 
 from .recorded import trace
 
@@ -48,8 +48,8 @@ def rule_round_tokens(rule: str, p: Sequence[float], q: Sequence[float], gamma: 
 @lru_cache(maxsize=64)
 def _enumerated(rule: str, p: tuple[float, ...], q: tuple[float, ...], gamma: int) -> tuple[float, float]:
     core.bring()
-    from specdec_core.exact import distribution as exact
     from specdec_core.rules import rule_class
+    from specdec_measure.exact import distribution as exact
 
     judge, chain = rule_class(rule)(), range(-1, gamma - 1)
     found = exact.distance(judge, chain, lambda _: p, lambda _: q)

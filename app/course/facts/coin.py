@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from specdec_core.exact.distribution import total_variation
-from specdec_core.exact.enumeration import rounds
-from specdec_core.exact.trials import round_texts
-from specdec_core.lessons.rounding import most_likely
 from specdec_core.rules import RULES
 from specdec_core.rules.base import Rule
+from specdec_lessons.rounding import most_likely
+from specdec_measure.exact.distribution import total_variation
+from specdec_measure.exact.enumeration import rounds
+from specdec_measure.exact.trials import round_texts
 
 if TYPE_CHECKING:
-    from specdec_core.lessons.gallery import BrokenRule
+    from specdec_lessons.gallery import BrokenRule
 
 __all__ = ["kept_share", "off_target", "uniform", "written"]
 
@@ -26,7 +26,7 @@ GREEDY = "exact-match"  # a rule for temperature 0: it is always given a one-hot
 @cache
 def broken() -> dict[str, BrokenRule]:
     """The wrong rules of the gallery, by name."""
-    from specdec_core.lessons.gallery import GALLERY, BrokenRule  # here: it imports torch
+    from specdec_lessons.gallery import GALLERY, BrokenRule  # here: it imports torch
 
     return {each.name: each for each in GALLERY if isinstance(each, BrokenRule)}
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.course.measured import Cell, figures
-from specdec_core import theory
-from specdec_core.analysis import whatif
-from specdec_core.machines import profiles
-from specdec_core.machines.costs import Costs
-from specdec_core.machines.profiles import Recorded
+from app.course.measured import KindFigures, figures
 from specdec_core.proposers.eagle3 import Eagle3
+from specdec_measure import theory
+from specdec_measure.analysis import whatif
+from specdec_measure.machines import profiles
+from specdec_measure.machines.costs import Costs
+from specdec_measure.machines.profiles import RecordedProfile
 
 from .recorded import trace
 
 __all__ = ["design_speed", "design_work", "fastest_kind"]
 
-MOST = 12  # the longest chain
+LONGEST_CHAIN = 12  # the longest chain
 CHAINS = ("draft-model", "draft-model, larger", "early-exit")
 WIDE = ("lookahead", "branching", "medusa", "eagle", "mtp")
 PARALLEL = "parallel-draft"
@@ -76,7 +76,7 @@ def designs(group: str) -> tuple[Design, ...]:
     found = [PLAIN]
     for lane, cell in cells.items():
         if lane in CHAINS and cell.alpha is not None:
-            found += [_chain(lane, cell.alpha, gamma) for gamma in range(1, MOST + 1)]
+            found += [_chain(lane, cell.alpha, gamma) for gamma in range(1, LONGEST_CHAIN + 1)]
         elif lane in (*WIDE, PARALLEL):
             work = _round(lane) / cell.tau
             found.append(Design(lane, 0, cell.speedup, work, work, modelled=False))
@@ -134,7 +134,7 @@ def _chain(lane: str, alpha: float, gamma: int) -> Design:
     return Design(lane, gamma, speed, work, work, modelled=True)
 
 
-def _lookup(cell: Cell) -> tuple[float, float]:
+def _lookup(cell: KindFigures) -> tuple[float, float]:
     """Bounds on a lookup's arithmetic: tokens after a rejected guess were read too, but not counted."""
     kept = cell.tau - 1.0
     refused = kept * (1.0 - cell.alpha) / cell.alpha if cell.alpha else 1.0
@@ -142,13 +142,13 @@ def _lookup(cell: Cell) -> tuple[float, float]:
     return (1.0 + kept + refused) / cell.tau, (1.0 + max(read, kept + refused)) / cell.tau
 
 
-def _eagle3(cell: Cell) -> tuple[float, float]:
+def _eagle3(cell: KindFigures) -> tuple[float, float]:
     """Bounds on the arithmetic of a full tree: the head's first pass reads one token, or all that were committed, and
     that of each further level all that are followed."""
     options = Eagle3.Options()
     header = trace(EAGLE3).header
     head = sum(part.parameters for part in header.heads) / header.target.parameters
-    followed = (options.depth - 1) * Eagle3.front(options.model_dump())
+    followed = (options.depth - 1) * options.top_k
     least, most = ((1 + options.nodes + head * (first + followed)) / cell.tau for first in (1, cell.tau))
     return least, most
 
@@ -179,9 +179,11 @@ def _exit_cost() -> float:
 
 
 @lru_cache(maxsize=1)
-def _home() -> Recorded:
+def _home() -> RecordedProfile:
     """The profile of the bundled target, which has its sizes."""
     found, _ = profiles.shipped()
     return next(
-        each for each in found.values() if isinstance(each, Recorded) and each.target.name == "specdec-target"
+        each
+        for each in found.values()
+        if isinstance(each, RecordedProfile) and each.target.name == "specdec-target"
     )

@@ -7,7 +7,7 @@ from functools import lru_cache
 from statistics import fmean
 
 from specdec_core.record.trace import Trace
-from specdec_core.theory import surprise
+from specdec_measure.theory import surprise
 
 from .recorded import trace
 

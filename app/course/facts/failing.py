@@ -7,13 +7,13 @@ from functools import lru_cache
 from itertools import pairwise
 
 from app.course.measured import figures
-from specdec_core import theory
-from specdec_core.analysis import whatif
-from specdec_core.errors import SettingsError
-from specdec_core.machines import batches, profiles
-from specdec_core.machines.profiles import Profile
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.sampling import at_temperature
-from specdec_core.sweep.totals import mark
+from specdec_measure import theory
+from specdec_measure.analysis import whatif
+from specdec_measure.machines import batches, profiles
+from specdec_measure.machines.profiles import Profile
+from specdec_measure.sweep.totals import mark
 
 from .machines import prompt_seconds
 from .recorded import trace
@@ -30,7 +30,7 @@ __all__ = [
     "tendency",
 ]
 
-LEAST = 0.005  # a smaller change counts as none
+SMALLEST_CHANGE = 0.005  # a smaller change counts as none
 
 
 def rolled_acceptance(target: Sequence[float], draft: Sequence[float], temperature: float) -> float:
@@ -55,7 +55,7 @@ def tendency(values: Sequence[float]) -> str:
     """“falls”, “rises”, “dips” (falls, then rises), “peaks” (rises, then falls), “other”; changes below half
     a percent are ignored."""
     steps = [other - one for one, other in pairwise(values)]
-    directions = [1 if step > 0 else -1 for step in steps if abs(step) >= LEAST]
+    directions = [1 if step > 0 else -1 for step in steps if abs(step) >= SMALLEST_CHANGE]
     turns = [
         direction for at, direction in enumerate(directions) if at == 0 or direction != directions[at - 1]
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specdec_core import theory
+from specdec_measure import theory
 
 from .machines import profile, prompt_seconds
 from .recorded import trace
@@ -40,7 +40,7 @@ def rest_gain(example: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerTimes:
     """Seconds of an answer: the target reads the prompt, the draft reads it, all rounds; and how long one round is."""
 
     prompt_s: float
@@ -54,7 +54,7 @@ class Answer:
         return self.prompt_s + self.draft_s + self.rest_s
 
 
-def answer(machine: str, prompt: int, tokens: int, alpha: float, gamma: int) -> Answer:
+def answer(machine: str, prompt: int, tokens: int, alpha: float, gamma: int) -> AnswerTimes:
     """An answer of that many tokens to a prompt of that many, modelled for a serving engine; γ = 0 is plain decoding.
 
     The pass over the prompt yields the first token (this lab's loop differs: it leaves the prompt's last token to the
@@ -65,7 +65,7 @@ def answer(machine: str, prompt: int, tokens: int, alpha: float, gamma: int) -> 
     assert costs.draft is not None
     each = gamma * costs.draft(1) + costs.target(gamma + 1)
     rounds = max(0, tokens - 1) / theory.tokens_per_pass(alpha, gamma)
-    return Answer(target, draft if gamma else 0.0, rounds * each, each)
+    return AnswerTimes(target, draft if gamma else 0.0, rounds * each, each)
 
 
 def answer_gain(machine: str, prompt: int, tokens: int, alpha: float, gamma: int) -> float:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specdec_core import theory
-from specdec_core.theory import best_draft_length, oracle_speedup, overlapped_time, speedup, tokens_per_pass
+from specdec_measure import theory
+from specdec_measure.theory import (
+    best_draft_length,
+    oracle_speedup,
+    overlapped_time,
+    speedup,
+    tokens_per_pass,
+)
 
 __all__ = [
     "acceptance",

@@ -75,7 +75,7 @@ def _played(target: tuple[str, ...], draft: tuple[str, ...]) -> Round:
 
     gamma = len(target) - 1
     from specdec_core import decode  # here: it imports torch
-    from specdec_core.testing import scripted
+    from specdec_measure.testing import scripted
 
     trace = decode(
         scripted(next_probs(target, draft), next_probs(draft)),

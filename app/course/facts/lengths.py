@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specdec_core import theory
+from specdec_measure import theory
 
 __all__ = ["best_length_sloped", "speedup_sloped", "used_share"]
 

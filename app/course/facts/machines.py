@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from specdec_core.machines.model_sizes import shape
-from specdec_core.machines.profiles import Profile, shipped
-from specdec_core.machines.roofline import PAIR, Modelled
-from specdec_core.theory import memory_bound_rate
+from specdec_measure.machines.model_sizes import shape
+from specdec_measure.machines.profiles import Profile, shipped
+from specdec_measure.machines.roofline import PAIR, Modelled
+from specdec_measure.theory import memory_bound_rate
 
 __all__ = ["computing_ms", "knee", "memory_bound_rate", "moving_ms", "pass_ms", "pass_ratio", "weights_gb"]
 

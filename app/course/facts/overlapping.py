@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from specdec_core.theory import correct_guess_rate, overlap_gain
+from specdec_measure.theory import correct_guess_rate, overlap_gain
 
 __all__ = ["correct_guess_rate", "overlap_gain"]

@@ -11,8 +11,9 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from app.course.measured import FILE, Group, Known, Line, card
-from specdec_core import theory
+from app.course.measured import MEASUREMENTS, Group, Known, LaneFigures, card
+from specdec_core.runtime.pass_times import pass_time
+from specdec_measure import theory
 
 from .recorded import trace
 
@@ -76,7 +77,7 @@ def family_million(model: str) -> float:
     """Millions of parameters of a shipped model: target, draft, draft-large."""
     found = card().parameters
     if model not in found:
-        raise ValueError(f"{FILE.name} knows no model “{model}”; there are {', '.join(found)}.")
+        raise ValueError(f"{MEASUREMENTS.name} knows no model “{model}”; there are {', '.join(found)}.")
     return found[model] / 1e6
 
 
@@ -109,10 +110,10 @@ def exit_share(layer: int) -> float:
 def width_ratio(tokens: int) -> float:
     """T(n)/T(1) of the shipped target on the machine that measured it."""
     curve = _curve()
-    return theory.pass_time(curve, tokens) / theory.pass_time(curve, 1)
+    return pass_time(curve, tokens) / pass_time(curve, 1)
 
 
-def line(lane: str, group: str) -> Line:
+def line(lane: str, group: str) -> LaneFigures:
     """A cell of the card's table.
 
     Raises:
@@ -120,15 +121,17 @@ def line(lane: str, group: str) -> Line:
     """
     lanes = _group(group).lanes
     if lane not in lanes:
-        raise ValueError(f"{FILE.name} has no “{lane}” for “{group}”; it has {', '.join(lanes)}.")
+        raise ValueError(f"{MEASUREMENTS.name} has no “{lane}” for “{group}”; it has {', '.join(lanes)}.")
     return lanes[lane]
 
 
-def exit_line(layer: int) -> Line:
+def exit_line(layer: int) -> LaneFigures:
     """A row of the card's table of early exits."""
     found = card().figures.exits
     if str(layer) not in found:
-        raise ValueError(f"{FILE.name} has no early exit after {layer} layers; it has {', '.join(found)}.")
+        raise ValueError(
+            f"{MEASUREMENTS.name} has no early exit after {layer} layers; it has {', '.join(found)}."
+        )
     return found[str(layer)]
 
 
@@ -144,7 +147,7 @@ def length_of(lane: str) -> int:
 
 def target_layers() -> int:
     """How many layers the shipped target has, from its own configuration."""
-    config = FILE.parent / "specdec-target" / "config.json"
+    config = MEASUREMENTS.parent / "specdec-target" / "config.json"
     try:
         return Layers.model_validate_json(config.read_bytes()).num_hidden_layers
     except (OSError, ValidationError):
@@ -160,20 +163,22 @@ class Layers(Known):
 def _group(name: str) -> Group:
     found = card().figures.groups
     if name not in found:
-        raise ValueError(f"{FILE.name} has no prompts “{name}”; it has {', '.join(found)}.")
+        raise ValueError(f"{MEASUREMENTS.name} has no prompts “{name}”; it has {', '.join(found)}.")
     return found[name]
 
 
-def _alpha(found: Line, what: str) -> float:
+def _alpha(found: LaneFigures, what: str) -> float:
     if found.alpha is None:
-        raise ValueError(f"{FILE.name} has no acceptance rate for {what}: only chains have one.")
+        raise ValueError(f"{MEASUREMENTS.name} has no acceptance rate for {what}: only chains have one.")
     return found.alpha
 
 
 def _curve() -> dict[int, float]:
     found = card().figures.curves.get("usual")
     if found is None or len(found.widths) != len(found.seconds):
-        raise ValueError(f"{FILE.name} has no width curve “usual”; `python -m training card` measures it.")
+        raise ValueError(
+            f"{MEASUREMENTS.name} has no width curve “usual”; `python -m training card` measures it."
+        )
     return dict(zip(found.widths, found.seconds, strict=True))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from specdec_core.analysis.counterfactual import Counterfactual, judge_again
-from specdec_core.exact.early_stop import Stopped, stopped
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
+from specdec_measure.analysis.counterfactual import Counterfactual, judge_again
+from specdec_measure.exact.early_stop import StoppedEarly, stopped
 
 from .recorded import trace
 
@@ -83,7 +83,7 @@ def round_with(
     stop: float = 0.0,
     *,
     drops: bool = False,
-) -> Stopped:
+) -> StoppedEarly:
     """One round, enumerated.
 
     Raises:
@@ -105,7 +105,7 @@ def _round(
     gamma: int,
     stop: float,
     drops: bool,
-) -> Stopped:
+) -> StoppedEarly:
     check_tables(p, q)
     kind = rule_class(rule)
     judge = kind(kind.read_options(Settings(rule=rule, temperature=1.0, rule_options=dict(options))))

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from specdec_core.exact.distribution import (
+from specdec_core.record.trace import Trace
+from specdec_core.rules import RULES
+from specdec_core.settings import Settings
+from specdec_lessons.rounding import FORMATS, most_likely, running_sums
+from specdec_measure.exact.distribution import (
     Distribution,
     output_distribution,
     target_distribution,
     total_variation,
 )
-from specdec_core.exact.trials import plain_texts, round_texts, shares
-from specdec_core.lessons.rounding import FORMATS, most_likely, running_sums
-from specdec_core.record.trace import Trace
-from specdec_core.rules import RULES
-from specdec_core.settings import Settings
+from specdec_measure.exact.trials import plain_texts, round_texts, shares
 
 __all__ = ["differing_words", "distribution_distance", "flips"]
 
@@ -78,7 +78,7 @@ def _row(row: Mapping[str, float], words: tuple[str, ...]) -> tuple[float, ...]:
 def texts(of: Language, words: int, gamma: int, seed: int) -> tuple[Trace, Trace]:
     """The same beginning, seed and number of words, decoded plainly and with the draft: two traces."""
     from specdec_core import decode  # here: it imports torch
-    from specdec_core.testing import scripted
+    from specdec_measure.testing import scripted
 
     models = scripted(
         lambda context: of.target[context[-1] if context else 0],

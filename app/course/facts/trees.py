@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from specdec_core.analysis.other_tree import Replanted, replant
-from specdec_core.errors import SpecdecError
+from specdec_core.foundations.errors import SpecdecError
 from specdec_core.models import catalogue
 from specdec_core.proposers import medusa_tree
 from specdec_core.proposers.medusa_tree import Choice
+from specdec_measure.analysis.other_tree import Replanted, replant
 
 from .recorded import trace
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from app.course.lesson import Strict
 from app.course.words import Words
-from specdec_core.lessons.rounding import alone_and_among
+from specdec_lessons.rounding import alone_and_among
 
 from . import Place
 

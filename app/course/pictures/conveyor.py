@@ -13,8 +13,8 @@ from app.course.facts.machines import modelled
 from app.course.lesson import Strict
 from app.course.words import Words
 from app.ui.fragment import fragment
-from specdec_core.machines.model_sizes import shape
-from specdec_core.machines.roofline import BYTES
+from specdec_measure.machines.model_sizes import shape
+from specdec_measure.machines.roofline import BYTES
 
 from . import Place
 

@@ -20,8 +20,8 @@ from app.course.words import Words
 from app.records import examples as recorded
 from app.theme import LANES
 from app.ui.fragment import fragment
-from specdec_core.errors import SpecdecError
-from specdec_core.exact.early_stop import Stopped
+from specdec_core.foundations.errors import SpecdecError
+from specdec_measure.exact.early_stop import StoppedEarly
 
 from . import Place
 
@@ -143,7 +143,7 @@ def turned(given: With, at: Place) -> tuple[str, Options, float, float]:
     return rule, options, stop, cost
 
 
-def at_dial(given: With, rule: str, options: Options, stop: float) -> Stopped:
+def at_dial(given: With, rule: str, options: Options, stop: float) -> StoppedEarly:
     """One round, enumerated."""
     return rules.round_with(rule, dict(options), given.p, given.q, given.gamma, stop)
 
@@ -159,7 +159,7 @@ def stop_name(stop: float, words: Words) -> str:
     return words("dial.never") if stop <= 0.0 else words("dial.below", stop=stop)
 
 
-def meters(found: Stopped, given: With, cost: float, words: Words) -> str:
+def meters(found: StoppedEarly, given: With, cost: float, words: Words) -> str:
     """Two bars from one baseline: distance grows to the left, tokens per pass to the right."""
     plain = at_dial(given, EXACT, (), 0.0)
     most = given.gamma + 1.0
@@ -189,7 +189,7 @@ def meters(found: Stopped, given: With, cost: float, words: Words) -> str:
     )
 
 
-def first_word(found: Stopped, given: With, words: Words) -> str:
+def first_word(found: StoppedEarly, given: With, words: Words) -> str:
     """The first word's distribution: the target's as an outline, what is written as the filling."""
     top = max(*given.p[0], *found.first, *given.q[0])
     rows = []

@@ -18,7 +18,7 @@ from app.records import visitor
 from app.text import plain
 from app.ui import quirks
 from app.ui.fragment import fragment
-from specdec_core.lessons.distilled import HELD_BACK, Distilled, Score, Standing
+from specdec_lessons.distilled import HELD_BACK, Distilled, Score, Standing
 
 from . import Place
 

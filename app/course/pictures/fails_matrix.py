@@ -9,10 +9,10 @@ import streamlit as st
 
 from app.course import measured
 from app.course.lesson import Strict
-from app.course.measured import Cell
+from app.course.measured import KindFigures
 from app.course.words import Words
 from app.ui.fragment import fragment
-from specdec_core.sweep.totals import mark
+from specdec_measure.sweep.totals import mark
 
 from . import Place
 
@@ -66,7 +66,7 @@ def table(shown: str, words: Words) -> str:
     )
 
 
-def _cell(cell: Cell | None, shown: str, lane: str, words: Words) -> str:
+def _cell(cell: KindFigures | None, shown: str, lane: str, words: Words) -> str:
     # On a phone the style sheet makes blocks of the table: the roles remain, and each cell shows its lane's name.
     of = f"role='cell' data-lane='{escape(lane, quote=True)}'"
     value = None if cell is None else getattr(cell, shown)

@@ -12,7 +12,7 @@ from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
 from app.course.words import Words
 from app.theme import BLUE, GOLD, GREY, ORANGE, TEXT, WHITE, fill, mixed
-from specdec_core import theory
+from specdec_measure import theory
 
 from . import Place
 

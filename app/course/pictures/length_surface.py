@@ -268,7 +268,7 @@ def cut(alpha: float, cost: float, slope: float, words: Words) -> Chart:
 
 def dots(names: tuple[tuple[str, str], ...]) -> tuple[Dot, ...]:
     """All measurements with chains of one length; `names` are those of texts and lanes."""
-    return _dots(names, measured.FILE.stat().st_mtime_ns)
+    return _dots(names, measured.MEASUREMENTS.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=8)

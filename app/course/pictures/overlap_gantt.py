@@ -19,7 +19,7 @@ from app.course.scale import scale
 from app.course.words import Words
 from app.theme import CLEAR, GREY, ORANGE, PAGE, PARTS, WHITE, fill
 from app.ui.fragment import fragment
-from specdec_core import theory
+from specdec_measure import theory
 
 from . import Place
 

@@ -25,7 +25,7 @@ from app.course.projector import draw as draw_chart
 from app.course.words import Words
 from app.theme import GREY, PAGE, SLOWER_FASTER, look
 from app.ui.fragment import fragment
-from specdec_core import theory
+from specdec_measure import theory
 
 from . import Place
 
@@ -321,7 +321,7 @@ def _expanded(name: str) -> list[str]:
     return [f"exit {layer}" for layer in proposers.exit_layers()] if name == "exits" else [name]
 
 
-def _line(name: str, group: str) -> measured.Line:
+def _line(name: str, group: str) -> measured.LaneFigures:
     if found := _EXIT.fullmatch(name):
         return proposers.exit_line(int(found[1]))
     return proposers.line(name, group)

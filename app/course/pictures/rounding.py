@@ -13,7 +13,7 @@ from app.course.lesson import Strict
 from app.course.scale import scale
 from app.course.words import Words
 from app.ui.fragment import fragment
-from specdec_core.lessons.rounding import FORMATS
+from specdec_lessons.rounding import FORMATS
 
 from . import Place
 

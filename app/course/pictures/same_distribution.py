@@ -14,7 +14,7 @@ from app.course.lesson import Strict
 from app.course.words import Words
 from app.ui.fragment import fragment
 from specdec_core import Trace
-from specdec_core.exact.distribution import Distribution, total_variation
+from specdec_measure.exact.distribution import Distribution, total_variation
 
 from . import Place
 

@@ -17,7 +17,7 @@ from app.course.words import Words
 from app.records import examples as recorded
 from app.text import plain
 from app.ui.fragment import fragment
-from specdec_core.errors import SettingsError
+from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import medusa_tree
 from specdec_core.proposers.medusa_tree import Choice
 from specdec_core.tree import TokenTree
@@ -153,7 +153,7 @@ def exchange(tree: Sequence[Choice], accuracy: Accuracy, budget: int, held: str,
         st.text_area(
             words("tree_builder.import"),
             key=box,
-            max_chars=medusa_tree.LONGEST,
+            max_chars=medusa_tree.MAX_LIST_LENGTH,
             placeholder="[[0], [0, 0], [1]]",
             height=80,
         )

@@ -20,7 +20,7 @@ from app.text import plain
 from app.ui import quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
-from specdec_core.machines.profiles import Recorded
+from specdec_measure.machines.profiles import RecordedProfile
 
 from . import Place
 
@@ -120,7 +120,7 @@ def recorded(given: With, words: Words) -> list[Line]:
         found = profile(machine)
         costs = found.costs()
         source, widths = origin(found, words), tuple[int, ...]()
-        if isinstance(found, Recorded):
+        if isinstance(found, RecordedProfile):
             widths = tuple(min(found.curves, key=lambda curve: curve.context).widths)
             source = between(source, widths, words)
         lines.append(Line(name, source, {width: costs.ratio(width) for width in shown(widths)}, widths))

@@ -16,9 +16,9 @@ from app.course.facts.designs import (
     CHAINS,
     EAGLE3,
     GAMMA,
+    LONGEST_CHAIN,
     LOOKUP,
     LOOKUP_LENGTH,
-    MOST,
     PARALLEL,
     WIDE,
     Design,
@@ -86,7 +86,7 @@ def draw(given: With, at: Place) -> None:
         with third:
             gamma = GAMMA
             if lane in CHAINS:
-                gamma = st.slider(at.words("workshop.gamma"), 1, MOST, GAMMA, key=at.key("gamma"))
+                gamma = st.slider(at.words("workshop.gamma"), 1, LONGEST_CHAIN, GAMMA, key=at.key("gamma"))
             else:
                 st.caption(at.words("workshop.no_gamma"))
         mine = design(text, lane, gamma)

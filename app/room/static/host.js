@@ -3,7 +3,6 @@
 import { Clock, code, data, el, follow, here, line, pairs, post, root, say } from "./room.js";
 import { LETTERS, tallies } from "./bars.js";
 import * as component from "./component.js";
-import * as pointer from "./pointer.js";
 import { drawn } from "./run.js";
 import * as still from "./still.js";
 
@@ -142,20 +141,10 @@ function live() {
     view.challenge && el("p", { id: "ran" }, say("ran", view.challenge))];
 }
 
-/** The picture that the class follows, in which the host points by pressing, or with the arrow keys. */
+/** The picture that the class follows. */
 function followed() {
   if (!["follow", "play"].includes(view.state)) return [];
-  const leads = view.state === "follow";
-  const point = (/** @type {pointer.Place | null} */ where) => where && view.state === "follow" && drive("point", { where });
-  const slot = el("div", { id: "picture", class: "picture", "data-step": view.picture, tabindex: leads && 0, role: "group", "aria-label": say("picture"),
-    "aria-describedby": leads && "how-to-point",
-    onclick: (/** @type {any} */ event) => point(pointer.pressed(slot, event)),
-    onkeydown: (/** @type {any} */ event) => {
-      const where = event.target === slot ? pointer.moved(slot, view.pointer, event.key) : null;
-      if (where) event.preventDefault();
-      point(where);
-    } });
-  return [slot, leads && el("p", { class: "small", id: "how-to-point" }, say("point"))];
+  return [el("div", { id: "picture", class: "picture", "data-step": view.picture, role: "group", "aria-label": say("picture") })];
 }
 
 function cards() {
@@ -268,7 +257,7 @@ async function picture() {
   const slot = /** @type {any} */ (document.getElementById("picture"));
   if (!slot) return;
   const want = `${view.picture} ${JSON.stringify(component.drawing(view.moved))} ${view.lesson}`;
-  const follow = () => { component.follow(slot, view.moved); pointer.point(slot, view.pointer); };
+  const follow = () => component.follow(slot, view.moved);
   if (slot.dataset.done === want) return follow();
   slot.dataset.done = want;
   const nodes = await still.load(`${here}/still/${slot.dataset.step}?at=${view.step}`);

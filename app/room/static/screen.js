@@ -4,7 +4,6 @@ import { announce, Clock, data, el, follow, here as place, line, root, say } fro
 import { lettered, tallies } from "./bars.js";
 import { fit } from "./fit.js";
 import * as component from "./component.js";
-import * as pointer from "./pointer.js";
 import { asked, drawn } from "./run.js";
 import * as still from "./still.js";
 
@@ -100,5 +99,4 @@ async function picture() {
     if (nodes && slot.dataset.done === want) still.draw(slot, nodes, null);
   }
   component.follow(slot, view.moved);
-  pointer.point(slot, view.pointer);
 }

@@ -5,7 +5,6 @@ import { any, download, parsed, plain, results } from "./answers.js";
 import { LETTERS, letter, lettered } from "./bars.js";
 import * as component from "./component.js";
 import { own as ownRun } from "./own.js";
-import * as pointer from "./pointer.js";
 import { asked, drawn, verdict } from "./run.js";
 import * as still from "./still.js";
 
@@ -104,10 +103,7 @@ function redraw() {
 async function fetchPicture() {
   const slot = /** @type {any} */ (document.getElementById("picture"));
   if (!slot) return;
-  const follow = () => {
-    if (view.state === "follow") component.follow(slot, view.moved);
-    pointer.point(slot, view.state === "follow" ? view.pointer : null);
-  };
+  const follow = () => view.state === "follow" && component.follow(slot, view.moved);
   if (slot.dataset.done === slot.dataset.want) return follow();
   const want = slot.dataset.want;
   slot.dataset.done = want;

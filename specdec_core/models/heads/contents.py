@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 WITHOUT_EFFECT = frozenset(
     """
@@ -38,7 +38,7 @@ NOT_GUESSED_WITH = ("verifier_lm_head.weight", "verifier_norm.weight")
 OWN = "specdec_"  # prefix of the entries that heads trained here have beside the published ones
 
 
-class Entries(Mapping[str, Any]):
+class ConfigEntries(Mapping[str, Any]):
     """Entries of a configuration, remembering which were read.
 
     Args:
@@ -48,7 +48,7 @@ class Entries(Mapping[str, Any]):
 
     def __init__(self, found: Mapping[str, Any], within: str = "") -> None:
         self._found, self._within, self._read = dict(found), within, set[str]()
-        self._inner: dict[str, Entries] = {}
+        self._inner: dict[str, ConfigEntries] = {}
 
     def __getitem__(self, key: str) -> Any:
         self._read.add(key)
@@ -63,13 +63,13 @@ class Entries(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._found)
 
-    def inner(self, key: str) -> Entries:
+    def inner(self, key: str) -> ConfigEntries:
         """The entries below `key`; none where it is missing or holds no entries."""
         value = self._found.get(key)
         if not isinstance(value, Mapping):
-            return Entries({})
+            return ConfigEntries({})
         self._read.add(key)
-        return self._inner.setdefault(key, Entries(value, f"{self._within}{key}."))
+        return self._inner.setdefault(key, ConfigEntries(value, f"{self._within}{key}."))
 
     def unread(self) -> list[str]:
         """The entries with a value that were neither read nor are without effect."""
@@ -105,7 +105,7 @@ class Contents(Mapping[str, Tensor]):
         maker: str = "",
         targets: bool = False,
     ) -> None:
-        self.name, self.config, self.maker, self.targets = name, Entries(config), maker, targets
+        self.name, self.config, self.maker, self.targets = name, ConfigEntries(config), maker, targets
         self._places = dict(places)
         self._stored = {key: key for key in places}  # name in use → name in the file
         self._read: set[str] = set()

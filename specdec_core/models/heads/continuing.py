@@ -30,6 +30,7 @@ class Continuing(Guessing):
         tree_temperature: of its probabilities where they choose the tree for greedy text, as measured; 1 if not.
         layers_read: the target's layers whose inputs it reads, joined; empty for the state the output matrix reads.
         normed: whether the first layer norms what its attention reads, so that `reads` does not.
+        blind_start: whether the row at position 0 reads zeros in place of its token's embedding.
         lean: runs the layers in fewer operations; None where transformers' own are used.
     """
 
@@ -38,6 +39,7 @@ class Continuing(Guessing):
     tree_temperature: float = 1.0
     layers_read: tuple[int, ...] = ()
     normed: bool = True
+    blind_start: bool = False
     lean: Lean | None = None
     _rotary: tuple[nn.Module]
 
@@ -75,6 +77,15 @@ class Continuing(Guessing):
     def reads(self, embedded: Tensor, states: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
         """What a module's attention reads, and what its result is added to, from embeddings and states (…, d)."""
         raise NotImplementedError
+
+    def _rows(
+        self, tokens: Tensor, states: Tensor, positions: Tensor, embedding: nn.Module, step: int
+    ) -> tuple[Tensor, Tensor]:
+        """As `reads`, of tokens and positions (…)."""
+        embedded = self.embedded(tokens, embedding).to(states.dtype)
+        if self.blind_start:
+            embedded = embedded.masked_fill((positions == 0)[..., None], 0)
+        return self.reads(embedded, states, step)
 
     def leave(self, states: Tensor, step: int = 0) -> Tensor:
         """A pass's result as the states that follow."""
@@ -115,7 +126,7 @@ class Continuing(Guessing):
             memory: keys and values of earlier rows of this module; the new rows are written after them.
             step: which module.
         """
-        rows, onto = self.reads(self.embedded(tokens, embedding).to(states.dtype), states, step)
+        rows, onto = self._rows(tokens, states, positions, embedding, step)
         attention = {
             "attention_mask": mask,
             "position_ids": positions,
@@ -145,5 +156,5 @@ class Continuing(Guessing):
                 tokens[None], states[None], positions[None], mask[None, None], embedding, memory, step
             )[0]
             return found
-        rows, onto = self.reads(self.embedded(tokens, embedding).to(states.dtype), states, step)
+        rows, onto = self._rows(tokens, states, positions, embedding, step)
         return self.leave(self.lean(rows, onto, positions, mask, memory, step), step)

@@ -22,13 +22,13 @@ from torch import Tensor, nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 from specdec_core.models import draft_vocabulary
 
 from . import files, measured, shapes
 from .contents import NOT_GUESSED_WITH, Contents
 from .continuing import Continuing
-from .layers_read import LAYERS, MOST, layers_read
+from .layers_read import LAYERS, MAX_LAYERS_READ, layers_read
 from .target import Target, filled, own_copy
 
 FILE = "model.safetensors"
@@ -251,7 +251,7 @@ def _check_count(contents: Contents, shape: LlamaConfig) -> None:
     }
     count = 1 + len(numbers)
     stated = {entries.get("num_hidden_layers", count), contents.config.get("draft_num_hidden_layers", count)}
-    if numbers != set(range(1, count)) or count > MOST or stated != {count}:
+    if numbers != set(range(1, count)) or count > MAX_LAYERS_READ or stated != {count}:
         raise ModelError(
             f"'{contents.name}' holds no complete EAGLE-3 head: 'num_hidden_layers' is "
             f"{repr(entries.get('num_hidden_layers'))[:60]} in its config.json, and its file has {count}. Export it "

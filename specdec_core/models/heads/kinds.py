@@ -53,7 +53,7 @@ _TENSORS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 
-class Kind(NamedTuple):
+class HeadKind(NamedTuple):
     """What a folder holds.
 
     Attributes:
@@ -70,7 +70,7 @@ class Kind(NamedTuple):
         return TITLES.get(self.name) or NOT_RUN[self.name]
 
 
-def recognise(config: Mapping[str, Any], names: Iterable[str]) -> Kind | None:
+def recognise(config: Mapping[str, Any], names: Iterable[str]) -> HeadKind | None:
     """The kind of head with this configuration and weights of these names; None if it is none that is known."""
     announced = _announced(config)
     if announced is not None:
@@ -79,25 +79,25 @@ def recognise(config: Mapping[str, Any], names: Iterable[str]) -> Kind | None:
     for kind, pattern in _TENSORS:
         sign = next((name for name in names if pattern.fullmatch(name)), None)
         if sign is not None:
-            return Kind(kind, sign)
+            return HeadKind(kind, sign)
     joined = next((name for name in names if name in ("fc.weight", "model.fc.weight")), None)
     if joined is None:
         return None
     third = "d2t" in names or "t2d" in names
-    return Kind(
+    return HeadKind(
         "eagle3" if third and not any(".layers.0." in f".{name}" for name in names) else "eagle", joined
     )
 
 
-def _announced(config: Mapping[str, Any]) -> Kind | None:
+def _announced(config: Mapping[str, Any]) -> HeadKind | None:
     """The kind that the configuration names itself: only kinds that no other layout shares a name with."""
     stated = config.get("speculators_model_type")
     if isinstance(stated, str) and stated in {**TITLES, **NOT_RUN}:
-        return Kind(stated, "speculators_model_type")
+        return HeadKind(stated, "speculators_model_type")
     if isinstance(config.get("dflash_config"), Mapping):
         inner = config["dflash_config"].get("projector_type")
         name = inner if isinstance(inner, str) and inner in NOT_RUN else "dflash"
-        return Kind(name, "dflash_config")
+        return HeadKind(name, "dflash_config")
     architectures = config.get("architectures")
     listed = [one for one in architectures if isinstance(one, str)] if isinstance(architectures, list) else []
     for architecture in [*listed, str(config.get("model_type"))]:
@@ -105,7 +105,7 @@ def _announced(config: Mapping[str, Any]) -> Kind | None:
         # "dflash2" before "dflash"
         for name in sorted(NOT_RUN, key=len, reverse=True):
             if name.replace("_", "") in plain:
-                return Kind(name, architecture)
+                return HeadKind(name, architecture)
     return None
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 from . import shapes
 from .contents import Contents
 
 LAYERS = "eagle_aux_hidden_state_layer_ids"
-MOST = 64  # layers of the target, or of the head, that a configuration may ask for
+MAX_LAYERS_READ = 64  # layers of the target, or of the head, that a configuration may ask for
 _INNER: dict[str, tuple[Any, ...]] = {
     "use_aux_hidden_state": (True,),
     "use_input_layernorm_in_first_layer": (True,),
@@ -54,7 +54,7 @@ def layers_read(contents: Contents, count: int) -> tuple[int, ...]:
     usable = isinstance(found, list | tuple) and all(
         isinstance(one, int) and not isinstance(one, bool) and 0 <= one + shift <= count for one in found
     )
-    if not usable or not 1 <= len(found) <= MOST:
+    if not usable or not 1 <= len(found) <= MAX_LAYERS_READ:
         where = f"in '{key}'" if key else "by default, as its config.json names none"
         raise ModelError(
             f"'{name}' does not fit this target: {where} it reads {repr(found)[:60]}, and the target has {count} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
 ACCURACY, TREE_TEMPERATURE = "specdec_accuracy", "specdec_tree_temperature"
 

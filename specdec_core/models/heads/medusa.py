@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 from specdec_core.models import draft_vocabulary
 from specdec_core.models.draft_vocabulary import Guessing
 
@@ -28,7 +28,7 @@ from .contents import Contents
 from .target import Target, fitting, own_copy
 
 FILE = "medusa_lm_head.safetensors"
-MOST = 64  # heads, and residual blocks of each
+MAX_MEDUSA_HEADS = 64  # heads, and residual blocks of each
 _PREFIX = re.compile(r"^medusa_heads?\.")
 SHARED, ACCURACY = "specdec_shared_output", "specdec_accuracy"
 
@@ -116,8 +116,15 @@ def read(source: str, target: Target) -> MedusaHeads:
         raise ModelError(
             f"'{name}' holds no Medusa heads: its config.json has no '{counted}'. Choose another folder or hub id."
         )
-    count = shapes.number(name, config, counted, most=MOST)
-    blocks = shapes.number(name, config, deep, 1, most=MOST)
+    count = shapes.number(name, config, counted, most=MAX_MEDUSA_HEADS)
+    if (
+        counted == "medusa_num_heads"
+    ):  # published files announce two and have five, all of which their code loads
+        beyond = (
+            more for more in range(count, MAX_MEDUSA_HEADS) if f"{more}.0.linear.weight" not in contents
+        )
+        count = next(beyond, MAX_MEDUSA_HEADS)
+    blocks = shapes.number(name, config, deep, 1, most=MAX_MEDUSA_HEADS)
     shared = config.get(SHARED) is True or _shares_output(contents, target)
     bias = not _without_bias(contents)
     _check_width(name, config, target)

@@ -6,8 +6,8 @@ through a last norm and the target's own output matrix, guesses the next token.
 
 The names tell the maker (`NAMES`). DeepSeek and GLM number modules on from the target's layers,
 `model.layers.61.enorm.weight`, and pass a module's result on before its last norm; Qwen's `mtp.…` and MiMo's
-`model.mtp_layers.0.…` pass it on after that norm; MiMo joins the state before the embedding and reads the target's
-before its final norm (by the source of vLLM 0.32; nothing of MiMo's was run). Files of speculators
+`model.mtp_layers.0.…` pass it on after that norm; MiMo joins the state before the embedding, reads the target's
+before its final norm, and reads no embedding at position 0 (Xiaomi's code in vLLM). Files of speculators
 name MiMo's parts without `model.` and join in the usual order. Modules may be in the target's own folder, in shards.
 Copies of the target's embedding and output matrix are compared; others are used in their place. The layer is read if it
 is Llama's, Qwen2's, Qwen3's, or the gated one of Qwen3-Next and Qwen3.5; latent attention (MLA) and experts, as in
@@ -26,7 +26,7 @@ from transformers import LlamaConfig, PreTrainedConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 from specdec_core.models import draft_vocabulary
 
 from . import files, kinds, measured, shapes
@@ -38,13 +38,13 @@ from .target import Target, filled, own_copy
 
 FILE = "model.safetensors"
 COUNT = "num_nextn_predict_layers"
-MOST = 64  # modules that a configuration may ask for
+MAX_MTP_MODULES = 64  # modules that a configuration may ask for
 COUNTS = (COUNT, "num_mtp_layers", "mtp_num_hidden_layers", "mtp_num_layers")
 _FOREIGN = {"kv_a_proj_with_mqa": "latent attention (MLA)", "mlp.experts": "experts", "mlp.gate.": "experts"}
 EMBEDDING, OUTPUT = "embed_tokens.weight", "shared_head.head.weight"  # of the target, or a module's own
 
 
-class Module(Joining, LlamaDecoderLayer):
+class MtpModule(Joining, LlamaDecoderLayer):
     """A module with Llama's layer, perhaps with biases and norms of queries and keys."""
 
     def __init__(
@@ -94,6 +94,7 @@ class MtpModules(Continuing):
         super().__init__()
         config._attn_implementation = "sdpa"
         self.config, self.accuracy, self.normed_on = config, accuracy, names.normed_on
+        self.blind_start = names.blind_start
         width, size = int(config.hidden_size), int(config.vocab_size)
         if embedding:
             self.embed_tokens = nn.Embedding(size, width)
@@ -105,7 +106,7 @@ class MtpModules(Continuing):
         else:
             rotary = LlamaRotaryEmbedding
             modules = [
-                Module(config, names.states_first, tensors, f"layers.{number}.") for number in range(count)
+                MtpModule(config, names.states_first, tensors, f"layers.{number}.") for number in range(count)
             ]
         self.layers = nn.ModuleList(modules)
         if output:
@@ -239,7 +240,7 @@ def _numbered(contents: Contents) -> tuple[Names, int]:
             "calls it) is missing. Fetch or export them again."
         )
     stated = [key for key in COUNTS if contents.config.get(key) is not None]
-    count = shapes.number(name, contents.config, stated[0], most=MOST) if stated else len(numbers)
+    count = shapes.number(name, contents.config, stated[0], most=MAX_MTP_MODULES) if stated else len(numbers)
     if count > len(numbers):
         raise ModelError(
             f"'{name}' holds no complete MTP modules: its config.json announces {count} and there are {len(numbers)} "

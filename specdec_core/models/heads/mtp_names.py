@@ -19,6 +19,7 @@ class Names:
         states_first: whether the state is joined before the embedding.
         normed_on: whether a module passes its result on after its last norm.
         before_norm: whether the first module reads what the target's last layer returns, before the final norm.
+        blind_start: whether the row at position 0 reads zeros in place of its token's embedding.
     """
 
     place: re.Pattern[str]
@@ -26,6 +27,7 @@ class Names:
     states_first: bool = False
     normed_on: bool = False
     before_norm: bool = False
+    blind_start: bool = False
 
 
 _MIMO = {
@@ -49,6 +51,7 @@ NAMES = {
         states_first=True,
         normed_on=True,
         before_norm=True,
+        blind_start=True,
     ),
     "speculators": Names(re.compile(r"mtp_layers\.(\d+)\.(.+)"), _MIMO, normed_on=True),
 }

@@ -12,9 +12,9 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
 
-from specdec_core.errors import ModelError
+from specdec_core.foundations.errors import ModelError
 
-from .contents import Contents, Entries
+from .contents import ConfigEntries, Contents
 
 SIZES = (  # the entries of a Llama configuration that define a layer
     "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
@@ -52,7 +52,7 @@ NO_EFFECT: dict[str, tuple[Any, ...]] = {
 """Entries that change a layer unless they have one of these values."""
 
 
-def layer_entries(contents: Contents) -> Entries:
+def layer_entries(contents: Contents) -> ConfigEntries:
     """The entries that describe the layers: those below 'transformer_layer_config' or 'model', else all."""
     key = next((key for key in NESTED if isinstance(contents.config.get(key), Mapping)), None)
     return contents.config if key is None else contents.config.inner(key)
@@ -102,7 +102,7 @@ def layer_config(contents: Contents, vocabulary: int) -> LlamaConfig:
     return found
 
 
-def _check_kind(name: str, entries: Entries, kind: str) -> None:
+def _check_kind(name: str, entries: ConfigEntries, kind: str) -> None:
     """Refuse entries that change a layer in a way that is not computed here."""
     for key, idle in NO_EFFECT.items():
         if key in entries and entries[key] is not None and entries[key] not in idle:

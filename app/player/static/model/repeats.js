@@ -1,11 +1,11 @@
 /**
- * Which tokens of a text repeat, word for word, an earlier part of it: as defined in `specdec_core/record/repeats.py`.
+ * Which tokens of a text repeat, word for word, an earlier part of it: as defined in `specdec_measure/records/repeats.py`.
  *
  * Repeats depend on the text so far alone. So every token is checked once, as it arrives, and the marks at
  * any earlier place of the cursor are known, too.
  */
 
-const RUN = 16; // tokens, as in specdec_core/record/repeats.py
+const RUN = 16; // tokens, as in specdec_measure/records/repeats.py
 
 /**
  * @typedef {{add: (id: unknown, text: string) => void, marked: (at: number, length: number) => boolean, count: (length: number) => number,

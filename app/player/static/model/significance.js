@@ -1,4 +1,4 @@
-/** Whether a measured speedup is more than the scatter of its rounds; as in specdec_core/analysis/diagnosis.py. */
+/** Whether a measured speedup is more than the scatter of its rounds; as in specdec_measure/analysis/diagnosis.py. */
 
 /** @import { Round } from "./model.js" */
 

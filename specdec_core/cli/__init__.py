@@ -1,1 +1,0 @@
-"""`python -m specdec_core`: the command line."""

@@ -1,6 +1,0 @@
-"""The fastest way to decode a person's own prompts with a model: searched on some of them, tested on others."""
-
-from .bench import Progress
-from .run import MAX_MINUTES, Fit, fit
-
-__all__ = ["MAX_MINUTES", "Fit", "Progress", "fit"]
