@@ -5,25 +5,15 @@ The floors are those of docs/architecture.md. Imports of types, in comments, do 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 from app.export import served
 from app.export.linker import read
 
-ROOT = Path(__file__).resolve().parents[2]
+from .test_floors import drawn
+
 MOST_MODULES = 16  # in a room
-
-
-def floors() -> dict[str, int]:
-    """The floor of each room; the modules at the top are rooms of their own."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    found = re.search(r"### The player's rooms\n.*?```\n(.*?)```", text, re.DOTALL)
-    assert found, "docs/architecture.md lists the floors of the player's rooms"
-    lines = reversed(found[1].strip().split("\n"))
-    return {name: floor for floor, line in enumerate(lines) for name in line.split(":")[0].split()}
 
 
 def modules() -> dict[str, set[str]]:
@@ -39,7 +29,7 @@ def room(name: str) -> str:
 
 def climbs(of: dict[str, set[str]]) -> Iterator[str]:
     """The imports from the same floor's other rooms, or from a floor above."""
-    floor = floors()
+    floor = drawn()["player"]
     for name, needs in of.items():
         for need in sorted(needs):
             if room(need) != room(name) and floor[room(need)] >= floor[room(name)]:
@@ -49,7 +39,7 @@ def climbs(of: dict[str, set[str]]) -> Iterator[str]:
 def test_no_module_imports_from_a_floor_above() -> None:
     """Catches: a room that knows one above it, and a room that is on no floor."""
     known = modules()
-    assert {room(name) for name in known} == set(floors())
+    assert {room(name) for name in known} == set(drawn()["player"])
     assert list(climbs(known)) == []
     assert list(climbs({"text/text.js": {"screen/screen.js"}})) == ["text/text.js imports screen/screen.js"]
 

@@ -33,7 +33,6 @@ FILES = {
     "app/ui/quirks.py": "every work-around of Streamlit's, which are to be looked over in one place",
     "app/course/pictures/tree_builder.py": "one interactive picture with its component",
     "app/player/static/text/messages.js": "the sentences of the player, one after the other: data",
-    "specdec_core/engine/decode.py": "the loop, which is to be read in one place",
 }
 
 
