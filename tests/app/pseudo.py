@@ -13,7 +13,7 @@ from pathlib import Path
 
 OPEN, CLOSE = "⟦", "⟧"
 _ITEM = re.compile(r"(- [^\s:]+: +)(.+)")
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(?!:)')  # no key
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(:?)')  # with a colon it is a key
 _WORDS = re.compile("[A-Za-z]{2,} | [A-Za-z]{2,}")
 _TITLE = re.compile(r"(title|about|claim): +(.+)")
 
@@ -40,7 +40,8 @@ def _signs(text: str) -> str:
 def script(text: str) -> str:
     """The player's messages with every text in brackets; a string of one word may be a key and stays."""
     return _STRING.sub(
-        lambda found: f'"{OPEN}{found[1]}{CLOSE}"' if _WORDS.search(found[1]) else found[0], text
+        lambda found: f'"{OPEN}{found[1]}{CLOSE}"' if not found[2] and _WORDS.search(found[1]) else found[0],
+        text,
     )
 
 
