@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from app import config as policy
 from app import services
 from app.decoding.runs import Runs
+from app.export import served
 from app.ui import address
 from app.web import room
 
@@ -54,7 +55,7 @@ def test_pages_and_what_they_name_are_below_the_path(client: TestClient) -> None
         (f"{PATH}?proposer=eagle", 307, f"{PATH}/?proposer=eagle"),
         (f"{PATH}/compare/", 301, f"{PATH}/compare"),
         (f"{PATH}/lab?gamma=3", 307, "./?gamma=3"),
-        (f"{PATH}/player/player.js", 200, None),
+        (f"{PATH}/{served.address()}", 200, None),
         (f"{PATH}/traces/welcome-plain.json", 200, None),
         (f"{PATH}/_stcore/host-config", 200, None),
         (f"{PATH}/healthz", 200, None),

@@ -79,7 +79,7 @@ def room(name: str) -> str:
 def test_the_picture_has_every_house_with_few_rooms_and_floors() -> None:
     """Catches: a decoder that grows rooms until nobody holds it in the head."""
     floors = drawn()
-    assert tuple(floors) == HOUSES
+    assert tuple(floors) == (*HOUSES, "player")  # whose modules are JavaScript: test_floors_js.py
     assert len(floors["specdec_core"]) <= 16 and max(floors["specdec_core"].values()) < 9
 
 
