@@ -11,8 +11,7 @@ export PORT
 
 venv := .venv
 python := $(venv)/bin/python
-# --disable-pip-version-check: what pip says about itself is of no use here.
-pip := $(python) -m pip install --quiet --disable-pip-version-check
+install := $(python) scripts/install.py
 
 help:  ## this list
 	@echo "Specdec Lab: see speculative decoding happen."
@@ -33,12 +32,13 @@ test: $(venv)/.dev model browser  ## run all tests; ARGS="-k tree" chooses some
 	@echo "Running the tests."
 	@scripts/test.sh $(python) $(ARGS)
 
-lint: $(venv)/.dev node_modules/.package-lock.json  ## ruff's rules and format, types with mypy and TypeScript
+lint: $(venv)/.dev node_modules/.package-lock.json  ## ruff's and Biome's rules and format, types with mypy and TypeScript
 	@echo "Checking rules, format and types."
 	@$(python) -m ruff check .
 	@$(python) -m ruff format --check .
 	@$(python) -m mypy
 	@$(venv)/bin/node node_modules/typescript/bin/tsc
+	@$(venv)/bin/node node_modules/@biomejs/biome/bin/biome check --log-level=warn
 
 bench: $(venv)/.dev  ## measure against transformers on this machine
 	@echo "Measuring; leave the machine alone meanwhile."
@@ -67,21 +67,21 @@ $(venv)/.made:
 
 $(venv)/.app: requirements.txt constraints.txt $(venv)/.made
 	@echo "Installing the app's requirements into $(venv) (some minutes the first time: PyTorch is large)."
-	@$(pip) --requirement requirements.txt
+	@BUILD=$${BUILD-auto} $(install) --requirement requirements.txt
 	@touch $@
 
 # npm itself writes this file once all is in place.
 node_modules/.package-lock.json: package.json package-lock.json $(venv)/.dev
-	@echo "Installing the TypeScript compiler into node_modules."
+	@echo "Installing TypeScript and Biome into node_modules."
 	@$(venv)/bin/npm ci --loglevel=error >/dev/null
 	@touch $@
 
 $(venv)/.serve: requirements-serve.txt $(venv)/.app
 	@echo "Installing Ray into $(venv)."
-	@$(pip) --requirement requirements-serve.txt
+	@$(install) --requirement requirements-serve.txt
 	@touch $@
 
 $(venv)/.dev: requirements-dev.txt $(venv)/.app
 	@echo "Installing what tests and checks need into $(venv)."
-	@$(pip) --requirement requirements-dev.txt
+	@$(install) --requirement requirements-dev.txt
 	@touch $@

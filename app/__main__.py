@@ -32,7 +32,7 @@ from . import services
 log = logging.getLogger("app")
 
 HELP = """Serve Specdec Lab until Ctrl+C. PORT and HOST say where (8501 on 127.0.0.1); the other settings are also
-environment variables: the README has the table, docs/operate.md is for whoever runs it for a class."""
+environment variables: docs/operate.md has the table, and is for whoever runs it for a class."""
 
 
 @asynccontextmanager

@@ -14,8 +14,8 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from benchmarks.chromium import chromium
-from benchmarks.player import show
+from tests.chromium import chromium
+from tests.load.player import show
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACES = ("chat-draft-model-plain", "chat-draft-model")

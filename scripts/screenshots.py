@@ -19,7 +19,7 @@ from typing import Literal
 from PIL import Image
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
-from benchmarks.chromium import chromium
+from tests.chromium import chromium
 
 FOLDER = Path(__file__).resolve().parent.parent / "assets" / "screenshots"
 SIZES = ((1440, 900), (1024, 768), (390, 844))

@@ -182,7 +182,7 @@ def export(
     """Make one HTML file that plays traces in any browser, without a server or a network."""
     with sentences():
         from specdec_core.record.read import read_traces
-        from specdec_measure.show import show
+        from specdec_measure.records.show import show
 
         if output.resolve() in [file.resolve() for file in files]:
             raise SpecdecError(

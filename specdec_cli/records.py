@@ -118,7 +118,7 @@ def _write(traces: list[Trace], output: str | None, page: Path | None) -> None:
     if output is not None:
         write(traces[0].to_json() if len(traces) == 1 else race_json(traces), output)
     if page is not None:
-        from specdec_measure.show import show
+        from specdec_measure.records.show import show
 
         show(traces, path=page)
         err.print(Text(f"wrote {page} ({page.stat().st_size:,} bytes)"))

@@ -22,12 +22,12 @@ from specdec_core.foundations.errors import SpecdecError
 from specdec_core.foundations.options import OptionField, fields
 from specdec_core.models import catalogue, conversions
 from specdec_core.proposers import PROPOSERS
-from specdec_core.record.repeats import percent
-from specdec_core.record.repeats import sentences as repeats
 from specdec_core.record.schema import Source, Stats
 from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy
 from specdec_measure.adapters.acceptance import Acceptance
+from specdec_measure.records.repeats import percent
+from specdec_measure.records.repeats import sentences as repeats
 from specdec_measure.sweep.totals import MIN_TOKENS
 
 for _stream in (sys.stdout, sys.stderr):  # replace characters that the terminal lacks

@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 from specdec_core.foundations.paths import __version__ as __version__
 from specdec_core.foundations.paths import assets as assets
 from specdec_core.foundations.paths import root as root
+from specdec_core.moved import install as _old_paths
+
+_old_paths()
 
 # Where each public name lives, in the decoder or in a wing beside it (only this table knows of both). Lazy, so that
 # code that only reads traces never imports torch.
@@ -103,12 +106,10 @@ if TYPE_CHECKING:
 
 # Modules that are part of the public face under a short name: sd.theory, sd.gallery, …
 _MODULES = {
-    "testing": "specdec_measure.testing",
-    "exact": "specdec_measure.exact",
-    "theory": "specdec_measure.theory",
     "adapters": "specdec_measure.adapters",
     "advice": "specdec_measure.analysis.advice",
     "analysis": "specdec_measure.analysis",
+    "audit": "specdec_measure.records.audit",
     "cases": "specdec_measure.sweep.cases",
     "catalogue": "specdec_core.models.catalogue",
     "chat": "specdec_core.models.chat",
@@ -116,19 +117,22 @@ _MODULES = {
     "diagnosis": "specdec_measure.analysis.diagnosis",
     "errors": "specdec_core.foundations.errors",
     "events": "specdec_core.engine.events",
-    "frames": "specdec_measure.frames",
+    "exact": "specdec_measure.exact",
+    "frames": "specdec_measure.records.frames",
     "gallery": "specdec_lessons.gallery",
     "ledger": "specdec_measure.analysis.memory",
-    "loops": "specdec_core.record.repeats",
+    "loops": "specdec_measure.records.repeats",
     "machines": "specdec_measure.machines",
     "portable": "specdec_measure.sweep.portable",
     "portable_servers": "specdec_measure.sweep.portable_servers",
     "profiles": "specdec_measure.machines.profiles",
     "roofline": "specdec_measure.machines.roofline",
     "shapes": "specdec_measure.machines.model_sizes",
-    "show": "specdec_measure.show",
+    "show": "specdec_measure.records.show",
     "stats": "specdec_core.record.stats",
     "sweep": "specdec_measure.sweep",
+    "testing": "specdec_measure.testing",
+    "theory": "specdec_measure.theory",
     "trace": "specdec_core.record.trace",
     "whatif": "specdec_measure.analysis.whatif",
 }

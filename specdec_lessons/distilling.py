@@ -21,8 +21,15 @@ from specdec_core.engine.events import Finished
 from specdec_core.engine.race import race
 from specdec_core.foundations.errors import ModelError
 from specdec_core.models.bundle import HubModel, Models
-from specdec_core.runtime.passing import cached
 from specdec_core.settings import Settings
+from specdec_measure.learning import (
+    BATCH_ROWS,
+    TOP_PROBABILITIES,
+    Optimisers,
+    Rates,
+    next_tokens,
+    relative_rate,
+)
 from specdec_measure.sweep.cases import shipped
 
 from .distilled import DRAFT_LENGTH, HELD_BACK, Distilled, Heat, Report, Score, Standing, scored
@@ -34,11 +41,8 @@ if TYPE_CHECKING:
 BUDGET_S = 60.0
 WRITING = 0.4  # of the budget; the rest is training
 ROWS, LENGTH = 64, 64  # of a batch that the target writes
-TOP_PROBABILITIES = 32  # of its probabilities for each token
-BATCH = 8  # rows of a training step
 SLICE_S = 1.5  # of writing or training between two reports
-WARMUP, DECAY = 10, 0.5  # steps; the share of the training in which the rates fall to 0
-MATRICES, OTHERS = 0.02, 0.01  # peak learning rates
+RATES = Rates(matrices=0.02, others=0.01)
 TOKENS = 64  # of each answer held back
 SHARED = 16  # a row with so many tokens in a row of an answer held back is not trained on
 
@@ -135,7 +139,7 @@ class LiveTraining:
         ids, chances, whose = (torch.cat(parts) for parts in zip(*self._written, strict=True))
         own = [not shares(row, self._answers) for row in ids.tolist()]
         ids, chances, whose = ids[own], chances[own], whose[own]
-        optimiser, generator = Muon(draft), torch.Generator().manual_seed(0)
+        optimiser, generator = Optimisers(draft, RATES, weight_decay=0.0), torch.Generator().manual_seed(0)
         begun, read, share = self._seconds, 0, 0.0
         budget = max(1e-9, (1.0 - WRITING) * self.budget_s)
         while True:
@@ -144,16 +148,16 @@ class LiveTraining:
                 return
             since, rows = time.perf_counter(), torch.empty(0, dtype=torch.long)
             while share < 1.0 and (inside := time.perf_counter() - since) < SLICE_S and not self.cancelled():
-                if len(rows) < BATCH:
+                if len(rows) < BATCH_ROWS:
                     rows = torch.randperm(len(ids), generator=generator)
-                now, rows = rows[:BATCH], rows[BATCH:]
+                now, rows = rows[:BATCH_ROWS], rows[BATCH_ROWS:]
                 with torch.enable_grad():
                     guessed = draft(ids[now, :-1], use_cache=False).logits.log_softmax(-1)
                     loss = -(chances[now] * guessed.gather(-1, whose[now])).sum(-1).mean()
                     loss.backward()
                 share = min(1.0, (self._seconds + inside - begun) / budget)
                 self._steps, read = self._steps + 1, read + len(now) * LENGTH
-                optimiser.step(min(self._steps / WARMUP, (1.0 - share) / DECAY, 1.0))
+                optimiser.step(relative_rate(self._steps - 1, share))
 
     @torch.inference_mode()
     def score(self, draft: PreTrainedModel) -> Score:
@@ -206,23 +210,20 @@ def write(
     """What the target writes at temperature 1, from the openings on: one batch, whole after the last of LENGTH steps.
 
     Yields:
-        int64 (ROWS, LENGTH + 1), the tokens, after one that begins a text; float32 (ROWS, LENGTH, KEPT), the target's
-        greatest probabilities for each token but the first; int64 of the same shape, whose they are.
+        int64 (ROWS, LENGTH + 1), the tokens, after one that begins a text; float32 (ROWS, LENGTH,
+        TOP_PROBABILITIES), the target's greatest probabilities for each token but the first; int64 of the same shape,
+        whose they are.
     """
     target = _of(models.target)
     ids = torch.zeros(ROWS, LENGTH + 1, dtype=torch.long)
     ids[:, 0] = models.bos or 0
-    chances, whose = (
-        torch.zeros(ROWS, LENGTH, TOP_PROBABILITIES),
-        torch.zeros(ROWS, LENGTH, TOP_PROBABILITIES, dtype=torch.long),
-    )
+    shape = (ROWS, LENGTH, TOP_PROBABILITIES)
+    chances, whose = torch.zeros(shape), torch.zeros(shape, dtype=torch.long)
     begins = [openings[row % len(openings)][:LENGTH] for row in range(ROWS)]
     cache = DynamicCache(config=target.config)
     for at in range(LENGTH):
-        read = target(ids[:, at : at + 1].to(target.device), use_cache=True, **cached(target, cache))
-        p = read.logits[:, -1].float().softmax(-1).cpu()
-        chances[:, at], whose[:, at] = p.topk(TOP_PROBABILITIES)
-        drawn = torch.multinomial(p, 1, generator=generator)[:, 0].tolist()
+        chances[:, at], whose[:, at], tokens = next_tokens(target, ids[:, at : at + 1], cache, generator)
+        drawn = tokens[:, 0].tolist()
         ids[:, at + 1] = torch.tensor(
             [begin[at] if at < len(begin) else token for begin, token in zip(begins, drawn, strict=True)]
         )
@@ -237,45 +238,6 @@ def shares(row: Sequence[int], answers: Sequence[tuple[Sequence[int], Sequence[i
 
     own = runs(row)
     return any(own & runs(answer) for _, answer in answers)
-
-
-class Muon:
-    """Muon for the matrices of the layers, AdamW for the rest. In float32: torch's own Muon computes in bfloat16, which
-    takes a CPU five times as long as the whole rest of a step."""
-
-    def __init__(self, model: PreTrainedModel) -> None:
-        named = list(model.named_parameters())
-        self._matrices = [weight for name, weight in named if weight.ndim == 2 and "embed" not in name]
-        chosen = {id(weight) for weight in self._matrices}
-        self._rest = torch.optim.AdamW(
-            [weight for _, weight in named if id(weight) not in chosen], betas=(0.9, 0.95), weight_decay=0.0
-        )
-        self._momenta = [torch.zeros_like(weight) for weight in self._matrices]
-
-    @torch.no_grad()
-    def step(self, relative: float) -> None:
-        """One update at `relative` times the peak rates, 0 to 1, then clear the gradients."""
-        for weight, momentum in zip(self._matrices, self._momenta, strict=True):
-            assert weight.grad is not None
-            momentum.lerp_(weight.grad, 0.05)
-            update = orthogonal(weight.grad.lerp(momentum, 0.95))
-            tall = max(1.0, weight.shape[0] / weight.shape[1]) ** 0.5
-            weight.add_(update, alpha=-MATRICES * relative * tall)
-            weight.grad = None
-        self._rest.param_groups[0]["lr"] = OTHERS * relative
-        self._rest.step()
-        self._rest.zero_grad(set_to_none=True)
-
-
-def orthogonal(matrix: Tensor) -> Tensor:
-    """Nearly the orthogonal matrix next to this one, by five steps of Newton and Schulz."""
-    x = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    x = x / (x.norm() + 1e-7)
-    for _ in range(5):
-        square = x @ x.T
-        x = 3.4445 * x + (2.0315 * square @ square - 4.7750 * square) @ x
-    found: Tensor = x if matrix.shape[0] <= matrix.shape[1] else x.T
-    return found
 
 
 def _of(model: object) -> PreTrainedModel:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.chromium import chromium
+from .chromium import chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -28,6 +29,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 APP, PLAYER = "tests/browser/", "tests/player/"
 # What axe passed in one of them is passed in the other.
 WITH_AXE = (f"{APP}test_axe.py", f"{APP}test_course.py")
+SPENT = pytest.StashKey[float]()
+SLOWEST = 30
 BEHIND = 10  # the app itself lets its pages wait a little for what decodes
 # Of a window that nobody sees: it would load two pages of Chromium's own for the address bar's menus. Of several such
 # switches Chromium takes the last, so Playwright's are said again.
@@ -78,6 +81,34 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """The worker of the pages, which wait for one answer after another, goes before the others, which compute."""
     if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "nice") and not item.nodeid.startswith(APP):
         os.nice(max(0, BEHIND - os.nice(0)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Note the processor's seconds of each phase, of this process and of those it waited for."""
+    report = yield
+    spent = sum(os.times()[:4])
+    report.processor_s = spent - item.config.stash.get(SPENT, spent)
+    item.config.stash[SPENT] = spent
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Which files take longest, and which tests needed a second try."""
+    files: Counter[str] = Counter()
+    processor: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if hasattr(report, "processor_s"):
+                files[report.nodeid.split("::")[0]] += report.duration
+                processor[report.nodeid.split("::")[0]] += report.processor_s
+    if len(files) > SLOWEST:
+        terminalreporter.section(f"{SLOWEST} slowest files: seconds, and of them the processor's")
+        for name, seconds in files.most_common(SLOWEST):
+            terminalreporter.write_line(f"{seconds:7.1f} {processor[name]:7.1f}  {name}")
+        total = f"{files.total():7.1f} {processor.total():7.1f}  all {len(files)} files"
+        terminalreporter.write_line(total)
+        terminalreporter.write_line(f"Second tries: {len(terminalreporter.stats.get('rerun', []))}.")
 
 
 @pytest.hookimpl(optionalhook=True)

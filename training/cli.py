@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from training.chat_cli import app as chat_app
-from training.heads_cli import Decay, LossTemperature, remembering
-from training.heads_cli import app as heads_app
+from training.chat.cli import app as chat_app
+from training.heads.cli import Decay, LossTemperature, remembering
+from training.heads.cli import app as heads_app
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Train the models of Specdec Lab.")
 app.add_typer(chat_app, name="chat")
@@ -28,7 +28,7 @@ def fetch(
     only: Annotated[list[str] | None, typer.Option(help="Corpus file to fetch.")] = None,
 ) -> None:
     """Download the pinned sources (sources.toml) and rebuild the corpus files."""
-    from training.fetch import fetch as fetch_all
+    from training.data.fetch import fetch as fetch_all
 
     for row in fetch_all(corpus, only):
         summary = (
@@ -42,8 +42,8 @@ def fetch(
 @app.command()
 def tokenizer(corpus: Corpus = CORPUS, runs: Runs = RUNS) -> None:
     """Train the shared tokenizer on a sample of the training side of the mix."""
-    from training.prepare import tokenizer_sample
-    from training.tokenizer import save_tokenizer, train_tokenizer
+    from training.data.prepare import tokenizer_sample
+    from training.data.tokenizer import save_tokenizer, train_tokenizer
 
     save_tokenizer(train_tokenizer(tokenizer_sample(corpus)), runs / "tokenizer")
     remember_command(runs)
@@ -59,8 +59,8 @@ def prepare(
     ] = None,
 ) -> None:
     """Tokenise the corpus into arrays, train and held-out side."""
-    from training.prepare import prepare as prepare_all
-    from training.tokenizer import load_tokenizer
+    from training.data.prepare import prepare as prepare_all
+    from training.data.tokenizer import load_tokenizer
 
     rows = prepare_all(corpus, load_tokenizer(tokenizer or runs / "tokenizer"), runs / "data")
     remember_command(runs)
@@ -106,8 +106,8 @@ def pretrain(
 ) -> None:
     """Train a model on text; continues the run if it has a checkpoint."""
     from training.checkpoints import require_checkpoint
+    from training.data.mix import FAMILIES
     from training.loop import Plan
-    from training.mix import FAMILIES
     from training.pretrain import pick_device
     from training.pretrain import pretrain as run_pretraining
     from training.shapes import shape_named
@@ -230,11 +230,11 @@ def medusa(
     focus: Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")] = False,
 ) -> None:
     """Train Medusa heads for a target, measure them and write them out; continues the run if it has a checkpoint."""
-    from training.heads import export as export_heads
-    from training.heads import new_medusa, train
-    from training.heads_data import open_target, rows_for
+    from specdec_measure.learning import Rates
+    from training.heads.medusa_eagle import export as export_heads
+    from training.heads.medusa_eagle import new_medusa, train
+    from training.heads.rows import open_target, rows_for
     from training.loop import Plan
-    from training.optimisers import Rates
     from training.pretrain import pick_device
 
     rates = Rates(rate, 0.001)
@@ -274,12 +274,12 @@ def eagle(
     focus: Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")] = False,
 ) -> None:
     """Train an EAGLE head for a target, measure it and write it out; continues the run if it has a checkpoint."""
+    from specdec_measure.learning import Rates
     from training.checkpoints import counters
-    from training.heads import eagle_from, new_eagle, train
-    from training.heads import export as export_heads
-    from training.heads_data import open_target, rows_for
+    from training.heads.medusa_eagle import eagle_from, new_eagle, train
+    from training.heads.medusa_eagle import export as export_heads
+    from training.heads.rows import open_target, rows_for
     from training.loop import Plan
-    from training.optimisers import Rates
     from training.pretrain import pick_device
 
     rates = Rates(rate, 0.002)
@@ -336,9 +336,9 @@ def draft(
     focus: Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")] = False,
 ) -> None:
     """Distil a small draft for any target; continues the run if it has a checkpoint."""
-    from training.heads_data import open_target, rows_for
+    from specdec_measure.learning import Rates
+    from training.heads.rows import open_target, rows_for
     from training.loop import Plan
-    from training.optimisers import Rates
     from training.own_draft import export_draft, shape_for, started_from, train_draft
     from training.pretrain import pick_device
 
@@ -362,7 +362,7 @@ def read(
     first: Annotated[int, typer.Option(help="Prompts per family.")] = 99,
 ) -> None:
     """Print greedy continuations of the shipped prompts, with the draft's agreement."""
-    from training.reading import agreement, continuation, load_family, load_prompts
+    from training.results.reading import agreement, continuation, load_family, load_prompts
 
     family, tokenizer_ = load_family(models)
     target, draft = family["target"], family["draft"]
@@ -380,8 +380,8 @@ def read(
 @app.command()
 def latency(models: Models = MODELS) -> None:
     """Measure the forward latency of the exported models, one token per call."""
-    from training.latency import latency_ratio
-    from training.reading import load_family
+    from training.results.latency import latency_ratio
+    from training.results.reading import load_family
 
     family, _ = load_family(models)
     for name in ("draft", "draft-large"):
@@ -404,7 +404,7 @@ def card(
     repeats: Annotated[int, typer.Option(min=1, max=20, help="How often each cell is timed.")] = 3,
 ) -> None:
     """Measure the exported family and write the model card with its plots; leave the machine alone meanwhile."""
-    from training.card import measure, write_card
+    from training.results.card import measure, write_card
 
     folders = {name: runs / name for name in RUNS_OF_CARD if (runs / name).is_dir()}
     store = runs / "figures.jsonl"

@@ -13,8 +13,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from training.checkpoints import load_shape, load_weights
+from training.data.tokenizer import load_tokenizer, save_tokenizer
 from training.shapes import EOS_ID, Shape
-from training.tokenizer import load_tokenizer, save_tokenizer
 
 
 def llama_config(shape: Shape) -> dict[str, Any]:

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from specdec_measure.learning import Optimisers, Rates, is_matrix, relative_rate
 from training.batches import Batches
 from training.checkpoints import latest_checkpoint, load_optimisers, load_state, load_weights, save_checkpoint
-from training.evaluate import family_losses, heldout_rows
-from training.mix import FOCUS
+from training.data.mix import FOCUS
 from training.model import SmallLlama
-from training.optimisers import Optimisers, Rates, is_matrix, relative_rate
+from training.results.evaluate import family_losses, heldout_rows
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,16 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from specdec_core.models.hub import load_tokenizer
-from training.card import table
 from training.checkpoints import load_weights, require_checkpoint
-from training.evaluate import family_losses
 from training.export import llama_config, write_json
-from training.frozen import Frozen
-from training.heads import made_by
-from training.heads_data import source_of
+from training.heads.frozen import Frozen
+from training.heads.medusa_eagle import made_by
+from training.heads.rows import source_of
 from training.loop import Plan, Source, steps
 from training.model import SmallLlama
 from training.parallel import accuracy, parallel_loss, shape_with_mask, with_mask
+from training.results.card import table
+from training.results.evaluate import family_losses
 from training.shapes import Shape
 
 Weights = dict[str, Tensor]

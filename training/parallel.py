@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from training.frozen import Frozen
+from training.heads.frozen import Frozen
 from training.model import SmallLlama
 from training.shapes import Shape
 

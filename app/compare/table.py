@@ -17,12 +17,12 @@ from app.metrics.numbers import by_level, measured_speedup, parting
 from app.text import count
 from app.ui.chip import chip
 from specdec_core.proposers import PROPOSERS
-from specdec_core.record.repeats import LOOP, RUN, Loops, percent
 from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy
 from specdec_core.settings import Settings
 from specdec_measure.analysis.advice import MIN_CASES, compare
 from specdec_measure.analysis.memory import MemoryLine, total
+from specdec_measure.records.repeats import LOOP, RUN, Loops, percent
 from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.totals import MIN_TOKENS, beyond, wilson
 

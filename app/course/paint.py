@@ -13,7 +13,7 @@ import streamlit as st
 from app.charts.chart import Chart
 from app.player import CURSOR
 from app.running import flow
-from app.ui import address, presenter, quirks
+from app.ui import address, presenter
 from app.ui.fragment import fragment
 
 from . import pictures, projector
@@ -61,7 +61,7 @@ def draw(picture: Picture, at: Place) -> None:
         page.draw(pictures.scene(picture, at, page.values))
         st.session_state.pop(at.key(RESET), None)
         if active() != going:
-            quirks.rerun()
+            st.rerun()
 
     show()
 

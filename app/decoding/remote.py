@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from specdec_measure.analysis.surprise import Surprise
 
 POLL_S = 0.02  # how often a waiting caller looks whether it was cancelled
-DECODER_DIED = "The decoder stopped unexpectedly and is starting again. What is stored is safe; press Run again in a moment."
+DECODER_DIED = (
+    "The decoder stopped unexpectedly and is starting again. "
+    "What is stored is safe; press Run again in a moment."
+)
 KNOWN = 100  # answers that a family remembers
 FAILED = "the decoder failed; its log has the details"
 

@@ -129,5 +129,5 @@ def _data(part: Component) -> dict[str, Any]:
 
 def _css(module: str) -> str:
     """The sheets of a component, which a Streamlit page has from its registration."""
-    sheets = [*sorted(player.STATIC.glob("*.css")), IN_ROOM] if module == "player" else [BUILDER]
+    sheets = [*sorted(player.SHEETS.glob("*.css")), IN_ROOM] if module == "player" else [BUILDER]
     return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)

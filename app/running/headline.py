@@ -9,9 +9,9 @@ from app.metrics import numbers
 from app.text import count, plain
 from app.ui.glossary import define
 from specdec_core.proposers import PROPOSERS
-from specdec_core.record.repeats import percent
 from specdec_core.rules import lossy as lossy_rule
 from specdec_measure.analysis.diagnosis import Diagnosis, why
+from specdec_measure.records.repeats import percent
 from specdec_measure.sweep.totals import MIN_TOKENS, beyond
 
 from .why import Why, held_up_words

@@ -25,7 +25,7 @@ WHICH = "Of two loaded drafts: the usual one, or the larger one, which guesses b
 
 Result = TypeVar("Result")
 Drafting = Generator["Tensor", None, Result]
-"""Yields, before each pass, the tokens int64 (n,) that it is about to read; see `specdec_measure.batch`."""
+"""Yields, before each pass, the tokens int64 (n,) it is about to read; several requests may share the pass."""
 
 
 def finish(drafting: Drafting[Result]) -> Result:

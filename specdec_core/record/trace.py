@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from .repeats import Loops
 
 FIGURES = {"specdec-comparison": "a comparison's figures", "specdec-sweep": "a sweep's figures"}
 """Other files that the same pages write, by their format."""
@@ -78,15 +77,12 @@ class Trace:
         or that the last token is an end-of-sequence token: none of that is in a record. Nor is what was left out
         checked, such as the statistics' sums in a record without rounds.
         """
-        from .audit import audit
+        found: list[str] = _beside("audit").audit(self)
+        return found
 
-        return audit(self)
-
-    def loops(self) -> Loops:
+    def loops(self) -> Any:
         """Which parts of the text repeat earlier output and so flatter the run's figures; see `loops`."""
-        from .repeats import of
-
-        return of(self)
+        return _beside("loops").of(self)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """The record as data frames: `rounds`, `nodes`, `positions`, `tokens`."""

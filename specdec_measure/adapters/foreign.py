@@ -17,12 +17,12 @@ from pydantic_core import from_json, to_json
 
 from specdec_core.foundations.errors import MISSING, TraceError, dotted, not_json, sentences
 from specdec_core.foundations.options import fields
-from specdec_core.record.audit import last_source
 from specdec_core.record.schema import FORMAT, MAX_JSON_BYTES, UNSEEN, UNTOLD, VERSION, Source, Verdict
 from specdec_core.record.stats import RoundTally
 from specdec_core.record.trace import Trace, adapter, check_shape, field_names, other_version
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
+from specdec_measure.records.audit import last_source
 
 MAX_PROBLEMS = 20  # sentences about one file
 # What a trace has to say, by the part of the schema; all else is filled in. Parts not named here need what they list.

@@ -18,9 +18,9 @@ import numpy as np
 
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import proposer_class
-from specdec_core.record.repeats import LOOP, percent
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
+from specdec_measure.records.repeats import LOOP, percent
 from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.totals import MIN_TOKENS, beyond
 

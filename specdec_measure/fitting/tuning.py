@@ -22,6 +22,7 @@ from specdec_core.models.bundle import HubModel, Models, NarrowModel
 from specdec_core.models.hub import load_model
 from specdec_core.models.tokenizer import HubCodec
 from specdec_core.settings import Settings
+from specdec_measure.learning import BATCH_ROWS, next_tokens, relative_rate
 from specdec_measure.sweep.cases import Case
 
 from .bench import FitStopped
@@ -36,13 +37,7 @@ MIN_STEPS = 10  # of a training: with fewer it is not taken
 WRITING = 0.5  # of the time; the rest is training
 ROWS = 8  # answers to a prompt at a time, the first of them greedy
 LENGTH = 96  # tokens of an answer, at the most
-TOP_PROBABILITIES = 32  # of the target's probabilities for each token
-BATCH = 8  # answers of a training step
-RATE, WARMUP, DECAY = (
-    3e-4,
-    10,
-    0.5,
-)  # peak rate; steps; the share of the training in which the rate falls to 0
+PEAK_RATE = 3e-4
 MAX_DRAFT_SHARE = 0.5  # of the target's parameters: a larger draft is no draft, and trains too slowly
 
 
@@ -52,8 +47,8 @@ class Answers:
 
     Attributes:
         ids: int64 (rows, prompt + length), prompt and answers.
-        chances, whose: float32 and int64 (rows, length, KEPT), the target's greatest probabilities for each token of
-            the answers, and of which tokens they are.
+        chances, whose: float32 and int64 (rows, length, TOP_PROBABILITIES), the target's greatest
+            probabilities for each token of the answers, and of which tokens they are.
         judged: bool (rows, length), false after the end of a text.
     """
 
@@ -145,8 +140,6 @@ class Tuning:
         """Answers to one prompt, cut off where the time is over."""
         from transformers import DynamicCache
 
-        from specdec_core.runtime.passing import cached
-
         target = _hub(self.models.target).model
         length = min(LENGTH, self.settings.max_new_tokens)
         ids = torch.tensor([prompt] * ROWS)
@@ -157,13 +150,10 @@ class Tuning:
         for _ in range(length):
             if self.cancelled():
                 raise FitStopped
-            logits = target(read.to(target.device), use_cache=True, **cached(target, cache)).logits[:, -1]
-            p = logits.float().softmax(-1).cpu()
-            top = p.topk(min(TOP_PROBABILITIES, p.shape[-1]))
-            drawn = torch.multinomial(p, 1, generator=generator)
-            drawn[0] = top.indices[0, 0]
-            chances.append(top.values)
-            whose.append(top.indices)
+            values, tokens, drawn = next_tokens(target, read, cache, generator)
+            drawn[0] = tokens[0, 0]
+            chances.append(values)
+            whose.append(tokens)
             judged.append(going.clone())
             going &= ~torch.isin(drawn[:, 0], ends)
             ids, read = torch.cat((ids, drawn), 1), drawn
@@ -176,7 +166,7 @@ class Tuning:
     ) -> tuple[int, list[float]]:
         """Over all answers again and again, until the time is over; the steps and their losses."""
         own = _Own.of(self.models)
-        optimiser = torch.optim.AdamW(draft.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.0)
+        optimiser = torch.optim.AdamW(draft.parameters(), lr=PEAK_RATE, betas=(0.9, 0.95), weight_decay=0.0)
         generator = torch.Generator().manual_seed(0)
         losses: list[float] = []
         queue: list[tuple[int, Tensor]] = []
@@ -191,8 +181,7 @@ class Tuning:
                 loss = own.loss(draft, answers[number], rows)
                 loss.backward()
             share = min(1.0, (now - began) / max(1e-9, until - began))
-            factor = min((len(losses) + 1) / WARMUP, (1.0 - share) / DECAY, 1.0)
-            optimiser.param_groups[0]["lr"] = RATE * factor
+            optimiser.param_groups[0]["lr"] = PEAK_RATE * relative_rate(len(losses), share)
             torch.nn.utils.clip_grad_norm_(draft.parameters(), 1.0)
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
@@ -264,7 +253,7 @@ def load(models: Models, folder: Path) -> Models:
 
 def _batches(answers: Sequence[Answers], generator: torch.Generator) -> list[tuple[int, Tensor]]:
     order = torch.randperm(len(answers), generator=generator).tolist()
-    return [(number, rows) for number in order for rows in torch.arange(ROWS).split(BATCH)]
+    return [(number, rows) for number in order for rows in torch.arange(ROWS).split(BATCH_ROWS)]
 
 
 def _hub(model: object) -> HubModel:

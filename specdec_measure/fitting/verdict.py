@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from specdec_core.record.repeats import LOOP
 from specdec_measure.analysis.advice import MIN_CASES, ComparedPair, compare, doubt, share, too_few
+from specdec_measure.records.repeats import LOOP
 
 from .bench import speeds
 from .candidates import Candidate

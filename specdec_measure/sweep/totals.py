@@ -9,7 +9,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from specdec_core.foundations.errors import many
-from specdec_core.record.repeats import LOOP
+from specdec_measure.records.repeats import LOOP
 
 if TYPE_CHECKING:
     import pandas as pd

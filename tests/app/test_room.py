@@ -112,7 +112,7 @@ def test_the_class_follows_a_player() -> None:
 def test_codes_cannot_be_misread_or_guessed() -> None:
     """Catches: look-alikes, words, and codes that follow from one another."""
     made = {codes.code() for _ in range(500)}
-    assert len(made) == 500
+    assert len(made) > 497  # of 86 million: two alike happen once in 700 times, three pairs never
     assert not set("".join(made)) & set("0O1IL2Z5S8BUVAE")
     assert all(codes.is_code(codes.typed(f" {code[:3].lower()}-{code[3:]} ")) for code in made)
     assert len(codes.LETTERS) ** codes.LENGTH > 5e7

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from app.decoding.local import start
-from benchmarks.room import Browser
 
+from ..load.room import Browser
 from .loops import run
 from .room_server import serve
 

@@ -48,7 +48,7 @@ def test_a_draft_learns_from_the_target_and_is_measured_as_saved(
 ) -> None:
     """Catches: tokens and probabilities that are a place apart, the target's names for a draft of few tokens, a folder
     that does not load, and weights other than those that are saved."""
-    monkeypatch.setattr(tuning, "RATE", 0.01)  # in seconds instead of minutes
+    monkeypatch.setattr(tuning, "PEAK_RATE", 0.01)  # in seconds instead of minutes
     family = models(narrow)
     work = tuning.Tuning(family, SETTINGS, lambda: False, lambda words: None)
     work.run(CASES, tmp_path / "draft", seconds=3.0)

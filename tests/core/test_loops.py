@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import specdec_core as sd
-from specdec_core.record.repeats import RUN, Before, Loops, Span, find
 from specdec_measure import testing
+from specdec_measure.records.repeats import RUN, Before, Loops, Span, find
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -18,13 +18,13 @@ import specdec_core as sd
 from specdec_core.engine import decode as loop
 from specdec_core.lengths import FixedLength
 from specdec_core.models.bundle import HubModel
-from specdec_core.record.audit import audit
 from specdec_core.record.schema import Candidates
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp, widen
 from specdec_core.sampling.penalties import Past, Penalties, paths_of
 from specdec_core.tree import TokenTree
 from specdec_measure.exact.distribution import distance
+from specdec_measure.records.audit import audit
 from specdec_measure.testing import NextProbs, scripted
 
 from .distributions import (

@@ -64,6 +64,29 @@ def test_first_chain_is_the_makers(name: str, target: Path, tmp_path: Path) -> N
     assert compared > 0.9 * depth * sum(map(bool, facts["chains"]))
 
 
+@pytest.mark.parametrize("name", ["vllm-eagle", "vllm-eagle3-norm-before-fc", "deepseek-mtp"])
+def test_a_head_drafts_beyond_its_own_window(name: str, target: Path, tmp_path: Path) -> None:
+    """Catches: guesses that end, or become others, behind the positions of the head's own configuration, which engines
+    raise to the target's."""
+    kind = json.loads((FOLDER / name / "guesses.json").read_text(encoding="utf-8"))["kind"]
+    short = tmp_path / "short"
+    short.mkdir()
+    (short / "model.safetensors").write_bytes((FOLDER / name / "model.safetensors").read_bytes())
+    config = json.loads((FOLDER / name / "config.json").read_text(encoding="utf-8"))
+    (short / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 8}), encoding="utf-8")
+    settings = sd.Settings(proposer=kind, max_new_tokens=24)
+    drafted = [
+        [
+            row.nodes.token
+            for row in sd.decode(
+                sd.load_models(target, device="cpu", **{kind: head}), [5, 55], settings
+            ).rounds
+        ]
+        for head in (FOLDER / name, short)
+    ]
+    assert drafted[0] == drafted[1] and all(drafted[1][:-1])  # the last round may have no room
+
+
 def _sure(facts: dict[str, Any], row: int, depth: int) -> int:
     """How many guesses of a chain come before one that was nearly another."""
     if "top" not in facts:

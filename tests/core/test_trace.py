@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
-from specdec_core.record import odds
 from specdec_core.record.read import race_json
 from specdec_core.record.schema import Candidates, Round
 from specdec_measure.adapters import foreign
+from specdec_measure.records import odds
 from specdec_measure.testing import Letters, scripted
 
 from .distributions import mixture, wavering
@@ -326,7 +326,7 @@ def test_the_audit_catches(mutate: Callable[[sd.Trace], None]) -> None:
     assert all(problem.endswith(".") and "\n" not in problem for problem in problems)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), kept=st.integers(1, 12), sharpness=st.floats(0.1, 8.0))
 def test_what_a_head_tells_of_a_whole_distribution(seed: int, kept: int, sharpness: float) -> None:
     """Ranges of entropy, overlap and mass hold the whole distributions' values, and are points where all is kept."""

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from specdec_core.record import odds
 from specdec_core.record.schema import (
     Candidates,
     Committed,
@@ -22,6 +21,7 @@ from specdec_core.record.schema import (
 from specdec_core.record.stats import RoundTally
 from specdec_core.record.trace import Trace
 from specdec_core.tree import TokenTree
+from specdec_measure.records import odds
 
 PROMPT = "Write a story.\n"
 WORDS = [

@@ -24,6 +24,47 @@ def test_the_api_page_is_what_the_docstrings_say() -> None:
     assert written == module.text(), "docs/api.md is out of date: write it with `python -m scripts.api_docs`"
 
 
+def test_every_variable_is_in_the_operator_s_table() -> None:
+    """Catches: a setting that is read and written down nowhere, and one in the table that nothing reads."""
+    from app import config
+
+    text = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[A-Z_`, ]+`) \| ", text, re.MULTILINE)
+    named = {name.removeprefix("SPECDEC_") for row in rows for name in re.findall(r"[A-Z_]+", row)}
+    assert named == {*config.SETTINGS, "HOST", "PORT"} - {"BUNDLED"}  # for tests
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    """Catches: a page or a section's file that was moved, and the README's length."""
+    pages = [ROOT / "README.md", ROOT / "training" / "README.md", *(ROOT / "docs").glob("*.md")]
+    links = [
+        (page, link)
+        for page in pages
+        for link in re.findall(r"(?:\]\(|src=\"|srcset=\")([^)#\s\"]+)", page.read_text(encoding="utf-8"))
+        if "://" not in link
+    ]
+    assert len(links) > 40
+    assert [(page.name, link) for page, link in links if not (page.parent / link).exists()] == []
+    assert len(pages[0].read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_the_commands_that_documents_name_exist() -> None:
+    """Catches: a program that was moved and a page that still starts it under its old name."""
+    pages = [ROOT / "README.md", ROOT / "training" / "README.md", *(ROOT / "docs").glob("*.md")]
+    named = {
+        name
+        for page in pages
+        for name in re.findall(r"python -m ([a-z_.]+)", page.read_text(encoding="utf-8"))
+    }
+    places = {name: ROOT / name.replace(".", "/") for name in named}
+    assert len(named) > 15
+    assert [
+        name
+        for name, place in sorted(places.items())
+        if not place.with_suffix(".py").is_file() and not (place / "__main__.py").is_file()
+    ] == []
+
+
 def test_the_files_that_the_architecture_names_exist() -> None:
     """Catches: a file that was moved or renamed and a document that still sends people there."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

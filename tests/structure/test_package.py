@@ -12,9 +12,12 @@ import sysconfig
 import time
 import tomllib
 import urllib.request
+import zipfile
 from pathlib import Path
 
 import pytest
+
+from .test_image import copied, health_check
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT_FROM = (
@@ -70,6 +73,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return programs
 
 
+def test_the_image_has_what_the_wheel_has(installed: Path) -> None:
+    """Catches: a file that the app reads, as it is started from the wheel below, and that the image has not."""
+    (wheel,) = installed.parents[1].glob("specdec_lab-*.whl")
+    names = {name.removeprefix("specdec_lab/") for name in zipfile.ZipFile(wheel).namelist()}
+    own = {name for name in names if not name.startswith(("training/", "specdec_lab-")) and name.count("/")}
+    assert len(own) > 500
+    assert own - {name for _, name in copied()} == set()
+
+
 def done(*command: str, at: Path) -> str:
     """What the command wrote; its errors where it failed."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -99,29 +111,40 @@ def test_the_wheel_decodes_and_shows_without_the_repository(installed: Path, tmp
 @pytest.mark.slow
 def test_the_installed_app_answers_and_keeps_its_library_elsewhere(installed: Path, tmp_path: Path) -> None:
     """Catches: `specdec app` that starts only beside the repository, takes a folder `app` of the user's, or writes into
-    the package."""
+    the package; and a health check of the image that fails a server that is well, or passes one that is not there."""
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "__main__.py").write_text("raise SystemExit('the wrong app')")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    changed = {"XDG_DATA_HOME": str(tmp_path / "data"), "SPECDEC_DEFAULT_MODELS": "tiny", "HOST": ""}
+    changed = {
+        "XDG_DATA_HOME": str(tmp_path / "data"), "SPECDEC_DEFAULT_MODELS": "tiny", "HOST": "", "PORT": str(port),
+        "PYTHONDONTWRITEBYTECODE": "1", "SPECDEC_CACHE": str(tmp_path / "converted"),
+    }  # fmt: skip
+    laid = {path for path in installed.parent.rglob("*") if path.is_file()}
     kept = {
         name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPECDEC_LIBRARY")
     }
+    check, environment = health_check(), kept | changed
+    assert subprocess.run(check, env=environment, capture_output=True).returncode != 0
     log = (tmp_path / "log").open("w+")
     server = subprocess.Popen(
         [installed / "specdec", "app", "--port", str(port)],
-        cwd=tmp_path, env=kept | changed, stdout=log, stderr=log,
+        cwd=tmp_path, env=environment, stdout=log, stderr=log,
     )  # fmt: skip
     try:
-        assert json.loads(answer(f"http://127.0.0.1:{port}/healthz", server, log.name))["status"] == "ok"
+        health = f"http://127.0.0.1:{port}/healthz"
+        while (found := json.loads(answer(health, server, log.name)))["models"] == "warming":
+            time.sleep(0.2)
+        assert found["status"] == "ok" and found["models"] == "ready", Path(log.name).read_text()
+        subprocess.run(check, env=environment, check=True, timeout=60)
         assert "Specdec Lab" in answer(f"http://127.0.0.1:{port}/r", server, log.name)
     finally:
         server.kill()  # its decoder ends with the pipe between them
         server.wait()
         log.close()
     assert (tmp_path / "data" / "specdec-lab" / "library.sqlite3").is_file()
+    assert {path for path in installed.parent.rglob("*") if path.is_file()} == laid
 
 
 def answer(address: str, server: subprocess.Popen[bytes], log: str) -> str:

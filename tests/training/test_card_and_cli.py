@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from specdec_measure import testing
-from training import cli, figures
-from training.card import loop_words, measure, table, trained_before, write_card
-from training.measure import grouped
-from training.plot import loss_plot, read_heldout, read_losses, smooth
+from training import cli
+from training.results import figures
+from training.results.card import loop_words, measure, table, trained_before, write_card
+from training.results.measure import grouped
+from training.results.plot import loss_plot, read_heldout, read_losses, smooth
 
 MODELS = Path(__file__).resolve().parents[2] / "assets" / "models"
 

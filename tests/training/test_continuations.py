@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from tests.core.tiny import build
-from training import continuations
 from training.batches import Batches
-from training.continuations import LONGEST, SHORTEST, WRITTEN, beginnings, join, write
-from training.evaluate import heldout_rows
-from training.instructions import Instruction
+from training.data.instructions import Instruction
+from training.heads import continuations
+from training.heads.continuations import LONGEST, SHORTEST, WRITTEN, beginnings, join, write
+from training.results.evaluate import heldout_rows
 
 VOCABULARY = 64
 TYPED = [25, 26, 27, 25]  # what a person typed, in tokens of `Words`

@@ -16,15 +16,15 @@ from typer.testing import CliRunner
 import specdec_core as sd
 from specdec_core.models.heads import eagle3 as layout
 from specdec_core.runtime.kv import KVMemory
+from specdec_measure.learning import Rates
 from tests.core.tiny import build, tokenizer
-from training import eagle3, mtp
 from training.checkpoints import load_weights, require_checkpoint
 from training.cli import app
-from training.frozen import Frozen
-from training.heads import eagle_loss, eagle_pairs, new_eagle
-from training.heads_cli import layers_of
+from training.heads import eagle3, mtp
+from training.heads.cli import layers_of
+from training.heads.frozen import Frozen
+from training.heads.medusa_eagle import eagle_loss, eagle_pairs, new_eagle
 from training.loop import Plan
-from training.optimisers import Rates
 from training.own_text import OwnText
 
 VOCABULARY = 40

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from training.archive import read_tarball
-from training.documents import read_records, read_texts
-from training.fetch import download, load_sources, write_source
-from training.transforms import TRANSFORMS
+from training.data.archive import read_tarball
+from training.data.documents import read_records, read_texts
+from training.data.fetch import download, load_sources, write_source
+from training.data.transforms import TRANSFORMS
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -14,12 +14,14 @@ from typer.testing import CliRunner
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.models.heads import Target, eagle, medusa
+from specdec_measure.learning import Rates
 from specdec_measure.testing import Letters
 from tests.core.tiny import build, tokenizer
 from tests.training.tiny import tiny_folder
 from training.checkpoints import load_weights, require_checkpoint
 from training.cli import app
-from training.heads import (
+from training.data.tokenizer import load_tokenizer, save_tokenizer
+from training.heads.medusa_eagle import (
     Frozen,
     accuracy,
     eagle_loss,
@@ -29,11 +31,9 @@ from training.heads import (
     new_medusa,
     train,
 )
-from training.heads_data import rows_for
+from training.heads.rows import rows_for
 from training.loop import Plan
-from training.optimisers import Rates
 from training.own_text import OwnText
-from training.tokenizer import load_tokenizer, save_tokenizer
 
 VOCABULARY = 40
 TEXT = torch.arange(6000) * 7 % 11 * 3  # eleven tokens in turn: learnable, and far from the target's own text

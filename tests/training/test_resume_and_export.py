@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from specdec_measure.learning import relative_rate
 from tests.training.tiny import TINY, tiny_folder
 from training.batches import Batches, pack
 from training.checkpoints import load_state, load_weights, require_checkpoint
@@ -15,7 +16,6 @@ from training.distill import distill, load_model
 from training.export import export
 from training.loop import ActiveClock, Plan
 from training.model import SmallLlama
-from training.optimisers import relative_rate
 from training.pretrain import pick_device, pretrain
 
 PLAN = Plan(tokens=6 * 4 * 32, context=32, batch=4, warmup_steps=2, checkpoint_every=100, evaluate_every=4)

@@ -10,12 +10,12 @@ import torch
 from safetensors import safe_open
 from transformers import AutoTokenizer
 
-from training.card import render
-from training.measure import bytes_of_tokens
-from training.mix import FAMILIES
-from training.reading import load_family, load_prompts
+from training.data.mix import FAMILIES
+from training.data.tokenizer import load_tokenizer
+from training.results.card import render
+from training.results.measure import bytes_of_tokens
+from training.results.reading import load_family, load_prompts
 from training.shapes import DRAFT, DRAFT_LARGE, EOS_ID, MAX_POSITIONS, SHAPES, TARGET
-from training.tokenizer import load_tokenizer
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 MODELS = ASSETS / "models"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from training import formats, tasks
-from training.documents import Document, Split, require, split_by_hash
+from training.data import formats, tasks
+from training.data.documents import Document, Split, require, split_by_hash
 
 
 def write_records(folder: Path, name: str, records: list[dict[str, Any]]) -> None:

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from training.data.tokenizer import load_tokenizer
 from training.shapes import EOS_ID, EOS_TOKEN, VOCAB_SIZE
-from training.tokenizer import load_tokenizer
 
 SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "models" / "specdec-target"
 TOKENIZER = load_tokenizer(SHIPPED)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.text(max_size=80).filter(lambda text: EOS_TOKEN not in text))
 def test_any_unicode_text_comes_back(text: str) -> None:
     assert TOKENIZER.decode(TOKENIZER.encode(text).ids, skip_special_tokens=False) == text

@@ -12,11 +12,12 @@ import torch
 from safetensors.torch import load_file
 
 from tests.core.tiny import build, tokenizer
-from training import chat, waves
-from training.answers import REPEATS, WAYS, looping, template
-from training.chat_rows import Answers
-from training.instructions import KINDS, OWN, Instruction, instructions
-from training.waves import Choice, Waves, _prompts, turns, write
+from training.chat import drafters as chat
+from training.chat import waves
+from training.chat.answers import REPEATS, WAYS, looping, template
+from training.chat.rows import Answers
+from training.chat.waves import Choice, Waves, _prompts, turns, write
+from training.data.instructions import KINDS, OWN, Instruction, instructions
 
 TEMPLATE = (
     "{% for m in messages %}<s>{{ m['role'] }} {{ m['content'] }}</s>{% endfor %}"

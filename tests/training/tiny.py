@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from random import Random
 
-from training.documents import Document, Split
-from training.mix import Source
-from training.prepare import prepare_source
+from training.data.documents import Document, Split
+from training.data.mix import Source
+from training.data.prepare import prepare_source
+from training.data.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 from training.shapes import Shape
-from training.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 
 TINY = Shape(layers=2, hidden=32, heads=2, kv_heads=1, head_dim=16, ffn=48, vocab=300, max_positions=64)
 WORDS = "the a cat dog ran sat saw red blue ball tree and then in on was happy".split()

@@ -117,13 +117,10 @@ def read(source: str, target: Target) -> MedusaHeads:
             f"'{name}' holds no Medusa heads: its config.json has no '{counted}'. Choose another folder or hub id."
         )
     count = shapes.number(name, config, counted, most=MAX_MEDUSA_HEADS)
-    if (
-        counted == "medusa_num_heads"
-    ):  # published files announce two and have five, all of which their code loads
-        missing = (
-            more for more in range(count, MAX_MEDUSA_HEADS) if f"{more}.0.linear.weight" not in contents
-        )
-        count = next(missing, MAX_MEDUSA_HEADS)
+    if counted == "medusa_num_heads":
+        # published files announce two and have five, all of which their code loads
+        while count < MAX_MEDUSA_HEADS and f"{count}.0.linear.weight" in contents:
+            count += 1
     blocks = shapes.number(name, config, deep, 1, most=MAX_MEDUSA_HEADS)
     shared = config.get(SHARED) is True or _shares_output(contents, target)
     bias = not _without_bias(contents)

@@ -1,0 +1,213 @@
+"""The commands `eagle3` and `mtp`: heads that are trained on several guesses in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from specdec_core.models.heads.layers_read import MAX_LAYERS_READ
+
+app = typer.Typer()
+
+Model = Annotated[str, typer.Option(help="Target: bundled, a model's folder, or a hub id.")]
+Text = Annotated[
+    list[Path] | None,
+    typer.Option(help="UTF-8 file to train on instead of the prepared data; may be given again."),
+]
+Runs = Annotated[Path, typer.Option(help="Folder for data, checkpoints and logs (git-ignored).")]
+Export = Annotated[
+    Path | None, typer.Option("--out", help="Folder of the trained head; default: in the run's.")
+]
+Minutes = Annotated[float | None, typer.Option(help="Budget in active minutes.")]
+Tokens = Annotated[int | None, typer.Option(help="Budget in tokens.")]
+Batch = Annotated[int, typer.Option(help="Rows per step.")]
+Context = Annotated[int, typer.Option(help="Tokens per row.")]
+Rate = Annotated[float, typer.Option(help="Peak rate of the matrices (Muon); a tenth for the rest.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
+Decay = Annotated[
+    float,
+    typer.Option(min=0.0, max=1.0, help="Share of the budget, at its end, in which the rate falls to 0."),
+]
+LossTemperature = Annotated[
+    float,
+    typer.Option(min=0.1, max=1.0, help="Of both models in the loss; below 1, likely tokens count more."),
+]
+Focus = Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")]
+RUNS = Path("training/runs")
+HELD_OUT = 40  # rows on which a head is measured, of all sources alike
+
+_remember: list[Callable[[Path], None]] = []  # set by `cli`, which imports this module
+
+
+def remembering(command: Callable[[Path], None]) -> None:
+    """What notes a command that has succeeded."""
+    _remember[:] = [command]
+
+
+@app.command()
+def eagle3(
+    model: Model = "bundled",
+    text: Text = None,
+    runs: Runs = RUNS,
+    out: Export = None,
+    minutes: Minutes = None,
+    tokens: Tokens = None,
+    steps: Annotated[int, typer.Option(min=1, max=8, help="Guesses in a row that are rehearsed.")] = 4,
+    share: Annotated[
+        float,
+        typer.Option(min=0.05, max=1.0, help="Share of the places that steps after the first begin at."),
+    ] = 0.5,
+    vocabulary: Annotated[
+        int, typer.Option(min=1, help="Size of the draft vocabulary: the text's most frequent tokens.")
+    ] = 3072,
+    start: Annotated[
+        Path | None, typer.Option(help="Folder of a head of this target to train further.")
+    ] = None,
+    layers: Annotated[
+        str,
+        typer.Option(
+            help="Layers of the target to read, as 2,6,11 (n: the last one's result); default: 2, n / 2 and n - 3 of n."
+        ),
+    ] = "",
+    name: Annotated[str, typer.Option(help="Run name.")] = "eagle3",
+    batch: Batch = 4,
+    context: Context = 512,
+    seed: int = 0,
+    rate: Rate = 0.02,
+    decay_share: Decay = 0.3,
+    temperature: LossTemperature = 1.0,
+    device: Device = "auto",
+    focus: Focus = False,
+) -> None:
+    """Train an EAGLE-3 head for a target, measure it and write it out; continues the run if it has a checkpoint."""
+    from specdec_measure.learning import Rates
+    from training.checkpoints import counters
+    from training.heads.eagle3 import export, frequent, new_head, read_other_layers, started_from, train
+    from training.heads.rows import open_target, rows_for
+    from training.loop import Plan
+    from training.pretrain import pick_device
+
+    plan = Plan(
+        minutes,
+        tokens,
+        context,
+        batch,
+        seed,
+        50,
+        focus=focus,
+        rates=Rates(rate, rate / 10),
+        decay_share=decay_share,
+        evaluate_every=200,
+    )
+    target = open_target(model, pick_device(device))
+    batches, heldout = rows_for(model, text, runs / "data", plan)
+    heldout = heldout[:: -(-len(heldout) // HELD_OUT)]
+    size = int(target.output.weight.shape[0])
+    read = layers_of(layers, int(target.model.config.num_hidden_layers)) if layers else None
+    counted, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
+    if start:
+        head = started_from(target, start, whole=vocabulary >= size)
+        if read and read != head.layers_read:
+            read_other_layers(head, target, read, torch.cat([counted.next() for _ in range(8)]))
+    else:
+        guesses = frequent(counted, vocabulary, size) if vocabulary < size else None
+        head = new_head(target, guesses, torch.cat([counted.next() for _ in range(8)]), seed, read)
+    earlier = counters(start) if start else None
+    state = train(runs / name, head, target, batches, heldout, plan, steps, share, earlier, temperature)
+    folder = out or runs / name / "export"
+    export(folder, head, target, state)
+    _report(runs, folder, state, "step")
+
+
+def layers_of(text: str, count: int) -> tuple[int, ...]:
+    """The numbers of a list such as 2,6,11, of a target with so many layers.
+
+    Raises:
+        typer.BadParameter: with one sentence, if they are none of its layers.
+    """
+    numbers = [int(one) if one.strip().isdecimal() else count + 1 for one in text.split(",")]
+    if max(numbers) > count or len(set(numbers)) < len(numbers) or len(numbers) > MAX_LAYERS_READ:
+        raise typer.BadParameter(
+            f"'{text[:40]}' are not layers of this target. Give numbers from 0 to {count}, such as 2,{count}."
+        )
+    return tuple(numbers)
+
+
+@app.command()
+def mtp(
+    model: Model = "bundled",
+    text: Text = None,
+    runs: Runs = RUNS,
+    out: Export = None,
+    minutes: Minutes = None,
+    tokens: Tokens = None,
+    modules: Annotated[int, typer.Option(min=1, max=8, help="How many modules, each one token further.")] = 3,
+    name: Annotated[str, typer.Option(help="Run name.")] = "mtp",
+    batch: Batch = 4,
+    context: Context = 512,
+    seed: int = 0,
+    rate: Rate = 0.02,
+    device: Device = "auto",
+    focus: Focus = False,
+) -> None:
+    """Train multi-token-prediction modules for a target, measure them and write them out; continues the run if it has
+    a checkpoint."""
+    from specdec_measure.learning import Rates
+    from training.heads.mtp import export, new_modules, train
+    from training.heads.rows import open_target, rows_for
+    from training.loop import Plan
+    from training.pretrain import pick_device
+
+    plan = Plan(
+        minutes,
+        tokens,
+        context,
+        batch,
+        seed,
+        50,
+        focus=focus,
+        rates=Rates(rate, rate / 10),
+        evaluate_every=200,
+    )
+    target = open_target(model, pick_device(device))
+    batches, heldout = rows_for(model, text, runs / "data", plan)
+    heldout = heldout[:: -(-len(heldout) // HELD_OUT)]
+    fitting, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
+    made = new_modules(target, modules, torch.cat([fitting.next() for _ in range(8)]), seed)
+    state = train(runs / name, made, target, batches, heldout, plan)
+    folder = out or runs / name / "export"
+    export(folder, made, target, state)
+    _report(runs, folder, state, "module")
+
+
+@app.command()
+def continuations(
+    tokens: Annotated[int, typer.Option(min=1000, help="Tokens to write, beginnings included.")] = 3_000_000,
+    corpus: Annotated[Path, typer.Option(help="Folder with the corpus files.")] = Path("training/corpus"),
+    runs: Runs = RUNS,
+    out: Annotated[Path, typer.Option(help="Folder of prepared data to write.")] = RUNS / "own" / "data",
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Each with one thread and a seed.")] = 2,
+    rows: Annotated[int, typer.Option(min=2, help="Texts written at once by a process.")] = 256,
+) -> None:
+    """Let the bundled target write its own training text, for `eagle` and `eagle3` with `--runs training/runs/own`."""
+    from training.heads.continuations import written
+
+    count = written(out, runs / "data", corpus, tokens, processes, rows)
+    for remember in _remember:
+        remember(runs)
+    typer.echo(f"{count:,} tokens written to {out}.")
+
+
+def _report(runs: Path, folder: Path, state: dict[str, object], part: str) -> None:
+    for remember in _remember:
+        remember(runs)
+    typer.echo(f"{state['step']} steps, {state['tokens']} tokens; written to {folder}.")
+    shares = state["shares"]
+    assert isinstance(shares, list)
+    for number, found in enumerate(shares, start=1):
+        typer.echo(f"{part} {number}: right first {found[0]:.3f}, among {len(found)} {sum(found):.3f}")
