@@ -15,9 +15,9 @@ from app.player import CURSOR
 from app.text import plain
 from app.ui import address, presenter
 
-from . import pictures, prediction, progress, reading, shuffle, teaching
+from . import paint, prediction, progress, reading, shuffle, teaching
 from .lesson import STEPS, Item, Lesson, Picture, Section
-from .pictures import Place
+from .scene import Place
 from .words import Words
 
 
@@ -126,7 +126,7 @@ def _text(section: Section) -> None:
 def _picture(picture: Picture | None, lesson: Lesson, step: str, words: Words) -> None:
     if picture is not None:
         with st.container(key=f"course-picture-{step}"):
-            pictures.draw(picture, Place(lesson.id, step, words))
+            paint.draw(picture, Place(lesson.id, step, words))
 
 
 def _predict(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:

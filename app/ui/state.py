@@ -198,7 +198,6 @@ class State:
     )  # the result for each file: whether it is valid, and a sentence
 
     # The course
-    curve_waited = Kept(lambda: False)  # whether this machine was being measured on the last run
 
 
 state = State()

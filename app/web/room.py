@@ -54,7 +54,7 @@ from .room_request import (
 from .room_stream import host_events, screen_events, student_events
 
 STATIC = Path(__file__).resolve().parents[1] / "room" / "static"
-BUILDER = Path(pictures.__file__).with_name("tree_builder.js")
+BUILDER = Path(pictures.__file__).with_name("runs") / "tree_builder.js"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 HOST_COOKIE = "specdec_host_"
 started = Limit(20, 3600.0)  # rooms, for each address

@@ -21,16 +21,17 @@ from app.course.facts import designs as made
 from app.course.facts import failing, functions, lengths
 from app.course.facts.recorded import trace
 from app.course.lesson import STEPS
-from app.course.pictures import (
+from app.course.pictures.costs import (
     crowd,
     fails_matrix,
-    heat,
     length_chances,
     length_surface,
     overlap_gantt,
-    teach_back,
     workshop,
 )
+from app.course.pictures.odds import heat
+from app.course.pictures.own import teach_back
+from app.course.scene import Choice
 from app.course.words import Words
 from app.lanes import lane as lanes
 from app.lanes import links
@@ -41,6 +42,7 @@ from specdec_measure.machines import batches
 from specdec_measure.machines.model_sizes import shape
 
 from .course_page import page, predict, press, sent
+from .gallery import picture, written
 
 LESSONS = ("length", "overlap", "fails", "sandbox")
 WORDS = Words("en", reading.FOLDER)
@@ -618,25 +620,16 @@ def test_what_is_written_is_kept_cut_and_taken_home() -> None:
     assert "sandbox" not in at.session_state[progress.STORE].notes
 
 
-def test_a_note_is_no_longer_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    import streamlit as st
-
-    monkeypatch.setattr(st, "session_state", {"field": "y" * (teach_back.MOST + 50)})
-    teach_back.keep("sandbox", "field")
-    assert len(progress.here().notes["sandbox"]) == teach_back.MOST
+def test_a_note_is_no_longer_than_allowed() -> None:
+    teach_back.keep("sandbox", "y" * (teach_back.MAX_CHARS + 50))
+    assert len(progress.here().notes["sandbox"]) == teach_back.MAX_CHARS
 
 
 def test_the_workshop_answers_to_its_controls() -> None:
-    at = predict(page(lesson="sandbox"), lesson("sandbox"))
-    at = press(at, "course-next")
-    assert not at.slider
-    at.selectbox(key="course-sandbox-change-lane").set_value("draft-model").run()
-    at.slider(key="course-sandbox-change-gamma").set_value(1).run()
-    assert not at.exception
-    assert any(
-        f"{made.design_work('story', 'draft-model', 1):.2f}× the arithmetic" in text.value
-        for text in at.markdown
-    )
+    workshop = picture("sandbox", "change")
+    assert not [part for part in workshop.parts() if isinstance(part, Choice) and part.name == "gamma"]
+    shown = written(workshop.parts({"lane": "draft-model", "gamma": 1}))
+    assert f"{made.design_work('story', 'draft-model', 1):.2f}× the arithmetic" in shown
 
 
 @pytest.mark.parametrize("key", LESSONS)

@@ -7,7 +7,6 @@ import asyncio
 import inspect
 import logging
 import re
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -229,27 +228,3 @@ def test_streamlit_makes_the_page_the_main_script() -> None:
     at = AppTest.from_function(page).run()
     assert not at.exception
     assert at.text[0].value == at._script_path
-
-
-def test_a_drawing_needs_no_session_and_follows_its_controls() -> None:
-    """Catches: private parts that Streamlit changed, so that a room's pictures are lost."""
-
-    def draw() -> None:
-        level = st.slider("Level", 0, 9, 3)
-        pressed = st.button("Press")
-        st.markdown(f"{level} {'pressed' if pressed else 'rests'}")
-
-    page = quirks.Offscreen(str(ROOT / "app" / "main.py"), draw)
-    drawn: list[list[Any]] = []
-
-    def work() -> None:
-        slider, button, _ = page.draw()
-        keys = slider.slider.id, button.button.id
-        drawn.append(page.draw([("slider", keys[0], [7]), ("button", keys[1], None)]))
-        drawn.append(page.draw([]))
-        drawn.append(page.draw([("slider", keys[0], ["no number"])]))
-
-    thread = threading.Thread(target=work)  # Streamlit ties what is drawn to the thread
-    thread.start()
-    thread.join()
-    assert [elements[-1].markdown.body for elements in drawn] == ["7 pressed", "7 rests", "7 rests"]
