@@ -32,12 +32,13 @@ test: $(venv)/.dev model browser  ## run all tests; ARGS="-k tree" chooses some
 	@echo "Running the tests."
 	@scripts/test.sh $(python) $(ARGS)
 
-lint: $(venv)/.dev node_modules/.package-lock.json  ## ruff's rules and format, types with mypy and TypeScript
+lint: $(venv)/.dev node_modules/.package-lock.json  ## ruff's and Biome's rules and format, types with mypy and TypeScript
 	@echo "Checking rules, format and types."
 	@$(python) -m ruff check .
 	@$(python) -m ruff format --check .
 	@$(python) -m mypy
 	@$(venv)/bin/node node_modules/typescript/bin/tsc
+	@$(venv)/bin/node node_modules/@biomejs/biome/bin/biome check --log-level=warn
 
 bench: $(venv)/.dev  ## measure against transformers on this machine
 	@echo "Measuring; leave the machine alone meanwhile."
@@ -71,7 +72,7 @@ $(venv)/.app: requirements.txt constraints.txt $(venv)/.made
 
 # npm itself writes this file once all is in place.
 node_modules/.package-lock.json: package.json package-lock.json $(venv)/.dev
-	@echo "Installing the TypeScript compiler into node_modules."
+	@echo "Installing TypeScript and Biome into node_modules."
 	@$(venv)/bin/npm ci --loglevel=error >/dev/null
 	@touch $@
 

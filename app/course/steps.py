@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
-from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -255,10 +254,9 @@ def _judge(lesson: Lesson, mine: progress.LessonProgress, key: str) -> None:
 def _lab(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:
     _text(lesson.sections["lab"])
     lab = lesson.front.lab
-    query = urlencode(lab.settings, doseq=True)
     st.link_button(
         words(f"steps.open_{lab.page}"),
-        f"/{'' if lab.page == 'lab' else lab.page}{'?' if query else ''}{query}",  # the lab is the first page
+        address.href("" if lab.page == "lab" else lab.page, **lab.settings),
         icon=":material/science:",
     )
 

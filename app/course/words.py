@@ -17,15 +17,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from app.export import served
 from specdec_core.foundations.paths import assets
 
 FOLDER = assets() / "lessons"
-PLAYER = "player"  # in a language's folder: modules text*.js that replace the player's
-
-
-def catalogues() -> dict[str, Path]:
-    """The languages that also have the player's texts, and where."""
-    return {path.parent.name: path for path in sorted(FOLDER.glob(f"*/{PLAYER}")) if path.is_dir()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +79,7 @@ class Words:
     @property
     def player(self) -> str | None:
         """The language of the player's texts: this one, if its folder has them."""
-        return self.language if (self.folder / self.language / PLAYER).is_dir() else None
+        return self.language if self.language in served.catalogues(self.folder) else None
 
     def all(self) -> dict[str, str]:
         """Every string of this language by its key."""

@@ -6,13 +6,14 @@ a bundler or a parser: the player's modules keep to a few forms, and any other i
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 _NAME = r"[A-Za-z_$][\w$]*"
-_FROM = r'"\./(?P<source>[\w.-]+\.js)"'
+_FROM = r'"(?P<source>\.{1,2}/[\w./-]+\.js)"'
 _IMPORT = re.compile(
     rf"^import\s+(?:(?:\{{(?P<names>[^}}]*)\}}|\*\s+as\s+(?P<all>{_NAME}))\s+from\s+)?{_FROM};?[ \t]*(?://.*)?$",
     re.MULTILINE,
@@ -29,7 +30,7 @@ _DYNAMIC = re.compile(r"\bimport\s*\(")
 _META = re.compile(r"\bimport\.meta\b(?!\.url\b)")
 NOWHERE = '"file:///player/module.js"'  # the value of `import.meta.url`; nothing is loaded from it
 FORMS = (
-    'Modules may use: import { a, b as c } from "./x.js"; import * as x from "./x.js"; import "./x.js"; '
+    'Modules may use: import { a, b as c } from "./x.js"; import * as x from "../y/x.js"; import "./x.js"; '
     'export function, class or const; export { a, b as c }, with or without from "./x.js". Each begins its line.'
 )
 
@@ -53,36 +54,47 @@ def link(folder: Path, entry: str, call: str) -> str:
 
     Args:
         folder: holds all modules.
-        entry: a module's file name in it.
+        entry: a module's path in it.
         call: a function that `entry` exports; it is called without arguments.
 
     Raises:
         LinkError: a module is missing, imports are circular, a name is not exported, or another form is used.
     """
-    modules = {module.name: module for module in ordered(folder, entry)}
-    for module in modules.values():
-        for source, names in module.needs.items():
-            if missing := sorted(names - modules[source].exports.keys()):
-                raise LinkError(f"{module.name} imports {missing[0]}, which {source} does not export.")
-    if call not in modules[entry].exports:
-        raise LinkError(f"{entry} does not export {call}.")
-    parts = [_wrapped(module) for module in modules.values()]
-    script = "\n".join(
-        [
-            "(() => {",
-            '"use strict";',
-            "const $modules = {};",
-            *parts,
-            f'$modules["{entry}"].{call}();',
-            "})();\n",
-        ]
-    )
+    script = f"{_joined(folder, entry, call, {})}.{call}();\n".replace("import.meta.url", NOWHERE)
     # Inside an inline script these would end it or hide its end; a backslash before / or ! does not change a string.
     return re.sub(r"<(?=/script|!--)", r"<\\", script, flags=re.IGNORECASE)
 
 
-def ordered(folder: Path, entry: str) -> Iterator[LinkedModule]:
-    """The modules that `entry` needs, in dependency order, `entry` last.
+def bundle(folder: Path, entry: str, name: str, instead: Mapping[str, Path]) -> str:
+    """`entry` and everything it needs as one ES module that exports `entry`'s export `name`.
+
+    Args:
+        folder: holds all modules.
+        entry: a module's path in it.
+        name: what `entry` exports.
+        instead: files that replace modules of the folder, by the modules' paths.
+
+    Raises:
+        LinkError: see `link`.
+    """
+    return f"export const {name} = {_joined(folder, entry, name, instead)}.{name};\n"
+
+
+def _joined(folder: Path, entry: str, name: str, instead: Mapping[str, Path]) -> str:
+    """An expression that runs all modules and gives the exports of `entry`, of which `name` has to be one."""
+    modules = {module.name: module for module in ordered(folder, entry, instead)}
+    for module in modules.values():
+        for source, names in module.needs.items():
+            if missing := sorted(names - modules[source].exports.keys()):
+                raise LinkError(f"{module.name} imports {missing[0]}, which {source} does not export.")
+    if name not in modules[entry].exports:
+        raise LinkError(f"{entry} does not export {name}.")
+    parts = "\n".join(map(_wrapped, modules.values()))
+    return f'(() => {{\n"use strict";\nconst $modules = {{}};\n{parts}\nreturn $modules["{entry}"];\n}})()'
+
+
+def ordered(folder: Path, entry: str, instead: Mapping[str, Path] = {}) -> Iterator[LinkedModule]:
+    """The modules that `entry` needs, in dependency order, `entry` last; `instead`: see `bundle`.
 
     Raises:
         LinkError: see `link`.
@@ -96,8 +108,8 @@ def ordered(folder: Path, entry: str) -> Iterator[LinkedModule]:
         if name in path:
             circle = " → ".join([*path[path.index(name) :], name])
             raise LinkError(f"These modules import each other in a circle, which has no order: {circle}.")
-        file = folder / name
-        if not file.is_file():
+        file = instead.get(name, folder / name)
+        if name.startswith("../") or not file.is_file():
             raise LinkError(f"{asker} imports {name}, which is not in {folder.name}/.")
         module = read(name, file.read_text(encoding="utf-8"))
         path.append(name)
@@ -119,7 +131,7 @@ def read(name: str, text: str) -> LinkedModule:
     module = LinkedModule(name, "")
 
     def imported(found: re.Match[str]) -> str:
-        source = found["source"]
+        source = _resolved(name, found["source"])
         asked = module.needs.setdefault(source, set())
         if found["all"]:
             return f'const {found["all"]} = $modules["{source}"];'
@@ -132,10 +144,10 @@ def read(name: str, text: str) -> LinkedModule:
 
     def listed(found: re.Match[str]) -> str:
         pairs = _pairs(name, found["names"])
-        source = found["source"]
-        if source is None:
+        if found["source"] is None:
             module.exports.update({outer: inner for inner, outer in pairs})
             return ""
+        source = _resolved(name, found["source"])
         module.needs.setdefault(source, set()).update(inner for inner, _ in pairs)
         module.exports.update({outer: f'$modules["{source}"].{inner}' for inner, outer in pairs})
         return ""
@@ -152,8 +164,13 @@ def read(name: str, text: str) -> LinkedModule:
         if odd := pattern.search(code):
             line = odd[0].strip()
             raise LinkError(f"{name} says “{line[:80]}”, a form that is not linked here. {FORMS}")
-    module.body = re.sub(r"\bimport\.meta\.url\b", NOWHERE, body)
+    module.body = body
     return module
+
+
+def _resolved(module: str, source: str) -> str:
+    """The path, below the folder of all modules, of what a module imports as `source`."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(module), source))
 
 
 def _pairs(module: str, names: str) -> list[tuple[str, str]]:

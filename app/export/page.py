@@ -26,8 +26,8 @@ from specdec_core.record.trace import Trace, as_trace
 from specdec_core.settings import MAX_LANES, SAMPLING, Settings
 
 from .linker import link
+from .served import PLAYER
 
-PLAYER = Path(__file__).resolve().parent.parent / "player" / "static"
 ENTRY, OPEN = "export.js", "openPage"
 PACK_BYTES = 400_000  # a record above this is packed; below, it stays readable in the page's source
 PROMPT_SHOWN = 4_000  # characters
@@ -39,7 +39,7 @@ ALWAYS = ("proposer", "rule", "draft_length", "max_new_tokens", "temperature", "
 
 PRINTED = """
 @media print {
-  .player .controls, .player .help-box, .player .how, .player .picture { display: none !important; }
+  .player .controls, .player .help-box, .player .how { display: none !important; }
   .player .pane { block-size: auto !important; max-block-size: none !important; overflow: visible !important; }
 }
 """
@@ -332,12 +332,12 @@ def _text(text: str) -> str:
 
 def _code() -> tuple[str, str]:
     """The player's code and style, linked again only when its files change."""
-    return _linked(tuple((path.name, path.stat().st_mtime_ns) for path in sorted(PLAYER.iterdir())))
+    return _linked(tuple((path.name, path.stat().st_mtime_ns) for path in sorted(PLAYER.rglob("*.*"))))
 
 
 @cache
 def _linked(_files: tuple[tuple[str, int], ...]) -> tuple[str, str]:
-    sheets = [path.read_text(encoding="utf-8") for path in sorted(PLAYER.glob("*.css"))]
+    sheets = [path.read_text(encoding="utf-8") for path in sorted(PLAYER.glob("style/*.css"))]
     return link(PLAYER, ENTRY, OPEN), _sealed("\n".join([*sheets, PRINTED]))
 
 

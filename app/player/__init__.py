@@ -1,7 +1,7 @@
 """The player: the one component that draws a run while it happens and walks through it afterwards.
 
-Its code is plain ES modules under `static/`, which the app serves at `/player/`; no build step. Streamlit gets a small
-bootstrap that imports them, because its components take inline code only. The style sheets go inline as well,
+Its code is plain ES modules in the rooms of `static/`, which the app serves as one file; no build step. Streamlit gets
+a small bootstrap that imports it, because its components take inline code only. The style sheets go inline as well,
 into the component's shadow root.
 """
 
@@ -13,7 +13,10 @@ from typing import Any, Literal, Protocol
 
 import streamlit as st
 
+from app.export import served
+
 STATIC = Path(__file__).parent / "static"
+SHEETS = STATIC / "style"
 
 CURSOR = ("round", "step", "node", "lead", "view")
 """The position of a viewer; see `player`. All are whole numbers but the last."""
@@ -34,12 +37,12 @@ _HTML = '<div class="specdec-player"></div>\n<div hidden></div>'
 _JS = """
 const players = new WeakMap();
 
-async function code(folder) {
+async function load(code) {
   // Pages live one level below the app's root; an address with a closing slash looks one level deeper.
   try {
-    return await import(new URL(`${folder}/player.js`, document.baseURI).href);
+    return await import(new URL(code, document.baseURI).href);
   } catch {
-    return await import(new URL(`../${folder}/player.js`, document.baseURI).href);
+    return await import(new URL(`../${code}`, document.baseURI).href);
   }
 }
 
@@ -49,7 +52,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     own = { data, player: null, gone: false, api: {} };
     players.set(parentElement, own);
     const root = parentElement.querySelector(".specdec-player");
-    code(data.folder).then(({ mount }) => {
+    load(data.code).then(({ mount }) => {
       if (own.gone) return;
       own.player = mount(root, own.data, {
         setStateValue: (...args) => own.api.setStateValue(...args),
@@ -71,15 +74,10 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
 """
 
 
-def player_folder(language: str | None = None) -> str:
-    """Where the player's modules are served, with the texts of a language."""
-    return f"player-{language}" if language else "player"
-
-
 _component = st.components.v2.component(
     "specdec_player",
     html=_HTML,
-    css="\n".join(path.read_text(encoding="utf-8") for path in sorted(STATIC.glob("*.css"))),
+    css="\n".join(path.read_text(encoding="utf-8") for path in sorted(SHEETS.glob("*.css"))),
     js=_JS,
 )
 
@@ -157,7 +155,7 @@ def player(
             "present": present,
             "view_first": view_first and present,
             "addressed": addressed,
-            "folder": player_folder(language),
+            "code": served.address(language),
             "least": MIN_TOKENS,
         },
         on_cursor_change=lambda: None,

@@ -19,7 +19,7 @@ from typing import Any
 
 from app.course import pictures
 from app.course.pictures import Place
-from app.player import STATIC as PLAYER
+from app.player import SHEETS
 from app.ui.quirks import Offscreen
 
 from .asked import asked
@@ -189,7 +189,7 @@ def _component(part: Any, _pressed: bool) -> Node | None:
 def _css(module: str) -> str:
     """The sheets of a component, which a Streamlit page has from its registration."""
     own = Path(pictures.__file__).with_name("tree_builder.css")
-    sheets = [*sorted(PLAYER.glob("*.css")), IN_ROOM] if module == "player" else [own]
+    sheets = [*sorted(SHEETS.glob("*.css")), IN_ROOM] if module == "player" else [own]
     return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
 

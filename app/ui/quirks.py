@@ -20,7 +20,6 @@ from functools import wraps
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
-from urllib.parse import parse_qs
 
 import streamlit as st
 from starlette.websockets import WebSocketDisconnected
@@ -32,7 +31,7 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext, add_script_run_ctx
-from streamlit.runtime.state import SafeSessionState, SessionState, get_session_state
+from streamlit.runtime.state import SafeSessionState, SessionState
 from streamlit.runtime.state.session_state import STREAMLIT_INTERNAL_KEY_PREFIX
 
 VERSION = "1.67.0"  # the Streamlit version that this describes
@@ -157,20 +156,6 @@ def fragment(draw: Callable[P, R], run_every: float | None = None) -> Callable[P
     return within
 
 
-# --- Drawing the page again ---
-
-
-def rerun() -> None:
-    """`st.rerun`, from a fragment's own run only; while the whole page is drawn it does nothing.
-
-    It starts the script without what a browser's message does first: Streamlit then takes values that widgets had from
-    the address for the script's own, and warns of two defaults (#15544 is about that warning).
-    """
-    context = get_script_run_ctx()
-    if context is not None and context.fragment_ids_this_run:
-        st.rerun()  # noqa: TID251
-
-
 # --- The log ---
 
 
@@ -196,7 +181,6 @@ def drop_missing_fragment(record: logging.LogRecord) -> bool:
 
 # --- The address ---
 
-EMBEDDING = ("embed", "embed_options")  # which Streamlit keeps for itself
 LAG_S = 10.0  # a message that took longer was held up by something else
 
 
@@ -207,26 +191,6 @@ def came_by_history() -> bool:
     """
     context = get_script_run_ctx()
     return context is not None and context.is_history_navigation
-
-
-def restore_address() -> None:
-    """After the browser's back or forward button, take the whole address, before a widget is drawn.
-
-    As a page is turned, Streamlit takes out of the address what belongs to a widget of the page that is left. Two of
-    our pages name such settings alike, and back on the first they would be lost.
-    """
-    context = get_script_run_ctx()
-    if context is None or not came_by_history():
-        return
-    with get_session_state().query_params() as address:
-        taken = {
-            key: values
-            for key, values in parse_qs(context.query_string, keep_blank_values=True).items()
-            if key.lower() not in EMBEDDING and key not in address and not address.is_bound(key)
-        }
-        if taken:
-            address.update(taken)
-            address.set_initial_query_params_from_current()
 
 
 @dataclass(slots=True)
@@ -277,17 +241,21 @@ def _write(address: MutableMapping[str, str], key: str, value: str | None) -> No
 # --- A browser that comes back ---
 
 
-def brought_along(key: str) -> str | None:
-    """The text that the box with this key holds in a browser whose session is new here; None if it sent none.
+def brought_along(key: str) -> Any:
+    """What the widget with this key holds in a browser whose session is new here; None if it sent nothing.
 
     After the server was started again, a page stays as it is until its visitor presses something. That press starts a
     session, and only a widget that was drawn gives its value: what was typed meanwhile is in the press, under the
     widget's id, which ends with its key.
     """
     context = get_script_run_ctx()
-    sent = context.session_state.get_widget_states() if context is not None else []
-    # an id is $$ID-<hash>-<key>
-    return next((each.string_value for each in sent if each.id.split("-", 2)[-1] == key), None)
+    for each in context.session_state.get_widget_states() if context is not None else ():
+        if each.id.split("-", 2)[-1] == key and (
+            kind := each.WhichOneof("value")
+        ):  # an id is $$ID-<hash>-<key>
+            value = getattr(each, kind)
+            return list(value.data) if kind.endswith("array_value") else value
+    return None
 
 
 # --- The page's frame ---

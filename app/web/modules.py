@@ -1,20 +1,19 @@
-"""JavaScript modules as they are served: a browser asks each time whether they changed, so that versions never mix."""
+"""JavaScript as it is served: the player's one file for good, other modules with a question whether they changed."""
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 from typing import Any
 
-from starlette.responses import Response
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from app.player import STATIC
+from app.export import served
 
 
 class Modules(StaticFiles):
-    """A folder of modules."""
+    """A folder of modules; a browser asks each time whether they changed, so that versions never mix."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
@@ -22,19 +21,12 @@ class Modules(StaticFiles):
         return response
 
 
-class PlayerModules(Modules):
-    """The player's modules.
-
-    With a `catalogue`, a folder of the course's language, its modules `text*.js` replace the player's own.
-    """
-
-    def __init__(self, catalogue: Path | None = None) -> None:
-        self.catalogue = catalogue
-        super().__init__(directory=STATIC)
-
-    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
-        if self.catalogue is not None and re.fullmatch(r"text\w*\.js", path):
-            own = self.catalogue / path
-            if own.is_file():
-                return str(own), own.stat()
-        return super().lookup_path(path)
+def player(request: Request) -> Response:
+    """The player in a language. A page from before an update asks for a name that is gone, and gets today's player."""
+    asked = str(request.path_params["name"])
+    found = re.fullmatch(r"([a-z]{2,8})-[0-9a-f]{16}\.js", asked)
+    if found is None or found[1] not in {"en", *served.catalogues()}:
+        return PlainTextResponse("The player's file is named after its language and content.", 404)
+    current = asked == served.name(found[1])
+    cached = "public, max-age=31536000, immutable" if current else "no-cache"
+    return Response(served.code(found[1]), media_type="text/javascript", headers={"Cache-Control": cached})

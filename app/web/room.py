@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from app.choosing import usual
+from app.choosing import defaults
 from app.course import pictures, reading
 from app.course.lesson import Given
 from app.records.database import Unavailable
@@ -116,7 +116,9 @@ def page(name: str, depth: int) -> Endpoint:
         if name == "screen":
             data["address"] = room_address.shared(request)
         if name == "host":
-            data["models"] = [[name, usual.of(name).short, trees.challenge(name)] for name in running.kinds()]
+            data["models"] = [
+                [name, defaults.of(name).short, trees.challenge(name)] for name in running.kinds()
+            ]
         assets = "../" * max(depth - 1, 0) + ("assets" if depth else "r/assets")
         packed = json.dumps(data).replace("<", "\\u003c")
         return HTMLResponse(

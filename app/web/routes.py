@@ -11,21 +11,18 @@ from contextlib import suppress
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Route
 
 from app import services
-from app.course.words import catalogues
 from app.decoding.models import Choice, family
 from app.decoding.run import MAX_ANSWER, Run
 from app.monitoring import figures
-from app.player import player_folder
 from app.records import examples, visitor
 from app.records.database import Unavailable
 from app.room import here
 
-from . import room
+from . import modules, room
 from .headers import foreign
-from .modules import PlayerModules
 
 PACE_S = 0.01  # between two parts of a stream: 100 times a second is more than a screen shows
 LOOK_S = 0.25  # a stream looks for news this often even if nobody told it of any
@@ -45,8 +42,7 @@ def routes() -> list[BaseRoute]:
         Route("/runs/{run_id}/events", events),
         Route("/runs/{run_id}/answer", answer, methods=["POST"]),
         Route("/traces/{name}", trace),
-        *(Mount(f"/{player_folder(name)}", PlayerModules(path)) for name, path in catalogues().items()),
-        Mount("/player", PlayerModules()),
+        Route("/player/{name}", modules.player),
         *room.routes(),
     ]
 

@@ -12,7 +12,8 @@ that
 - a refrain or a list's phrase of fewer than `RUN` tokens is not one, and a longer one is: it is as easy to guess.
 
 What is repeated depends on the text so far alone, so it can be marked during a run. Repeats are derived from the
-record and not stored, so old traces have them too. The player finds the same ones (`app/player/static/repeats.js`).
+record and not stored, so old traces have them too. The player's `model/repeats.js` finds the same
+ones.
 """
 
 from __future__ import annotations

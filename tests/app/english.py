@@ -3,6 +3,7 @@ allow. Code, formulas, values, addresses, and what a source of a claim is quoted
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -12,9 +13,7 @@ from typing import Any
 import yaml
 
 from app.course import reading
-from app.player import STATIC
-
-from . import pseudo
+from app.export import served
 
 WORD = re.compile(r"[^\W\d_]{2,}")
 UNSAID = re.compile(
@@ -29,6 +28,9 @@ NAMES = {
     "lane",
     "own",
 }  # of a picture: what was measured, and a prompt for English models
+AREA = re.compile(r"\[\w+\]")  # of the odds, drawn in the sentence
+SIGN = re.compile(r"text\.signs\.\d+\.0")
+LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"|(\w+)(?=:)|,(?=\s*[}\]]|\s*$)')
 QUOTED = {"language.plural", "language.thousands", "lookup.read-code", "lookup.write-code"}
 
 
@@ -42,10 +44,63 @@ def said(language: str) -> Iterator[tuple[str, str]]:
         for key, text in tomllib.loads(path.read_text(encoding="utf-8")).items():
             if f"{path.stem}.{key}" not in QUOTED:
                 yield f"{path.name}, {key}", text
-    for path in sorted((STATIC if language == "en" else folder / "player").glob("text*.js")):
-        bracketed = pseudo.script(path.read_text(encoding="utf-8"))
-        for text in re.findall(f"{pseudo.OPEN}([^{pseudo.OPEN}{pseudo.CLOSE}]*){pseudo.CLOSE}", bracketed):
-            yield path.name, text
+    for key, message in messages(language).items():
+        if not SIGN.match(key):
+            for text in parts(message)[0]:
+                yield f"messages.js, {key}", AREA.sub("…", text)
+
+
+def parts(message: str) -> tuple[list[str], set[str], list[set[str]]]:
+    """Of a message of the player: its texts, the values that it names, and the cases of each choice."""
+    texts: list[str] = []
+    names: set[str] = set()
+    choices: list[set[str]] = []
+
+    def read(at: int) -> int:
+        """A text and its choices, up to the bracket that closes it."""
+        own = ""
+        while at < len(message) and message[at] != "}":
+            if plain := re.compile(r"[^{}]+").match(message, at):
+                own, at = own + plain[0], plain.end()
+            elif value := re.compile(r"\{(\w+)(?::\w+)?\}").match(message, at):
+                names.add(value[1])
+                own, at = own + "…", value.end()
+            else:
+                chosen = re.compile(r"\{(\w+),").match(message, at)
+                assert chosen, message[at:]
+                names.add(chosen[1])
+                cases: set[str] = set()
+                choices.append(cases)
+                own, at = own + "…", chosen.end()
+                while case := re.compile(r" ([\w=-]+) \{").match(message, at):
+                    cases.add(case[1])
+                    at = read(case.end()) + 1
+                assert message[at : at + 1] == "}", message[at:]
+                at += 1
+        texts.append(own)
+        return at
+
+    assert read(0) == len(message), message
+    return texts, names, choices
+
+
+def messages(language: str) -> dict[str, str]:
+    """The player's messages by their keys, such as `odds.unreached.rival(other, stem)`."""
+    own = reading.FOLDER / language / served.FOLDER / "messages.js"
+    path = served.PLAYER / "text" / "messages.js" if language == "en" else own
+    code = path.read_text(encoding="utf-8").split("({", 1)[1].removesuffix("});\n")
+    as_json = LITERAL.sub(
+        lambda found: found[0] if found[0][0] == '"' else f'"{found[1]}"' if found[1] else "", code
+    )
+    return dict(_flat("", json.loads(f"{{{as_json}}}")))
+
+
+def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path.removeprefix("."), value
+        return
+    for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from _flat(f"{path}.{key}", one)
 
 
 def lesson(text: str) -> Iterator[str]:

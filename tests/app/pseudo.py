@@ -13,8 +13,8 @@ from pathlib import Path
 
 OPEN, CLOSE = "⟦", "⟧"
 _ITEM = re.compile(r"(- [^\s:]+: +)(.+)")
-# comments, imports, patterns
-_APART = re.compile(r"//[^\n]*|/\*.*?\*/|import [^\n]*|/(?! )[^/\n]+/[a-z]*", re.DOTALL)
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(:?)')  # with a colon it is a key
+_WORDS = re.compile("[A-Za-z]{2,} | [A-Za-z]{2,}")
 _TITLE = re.compile(r"(title|about|claim): +(.+)")
 
 
@@ -38,65 +38,11 @@ def _signs(text: str) -> str:
 
 
 def script(text: str) -> str:
-    """A module of the player's texts with its texts in brackets; a string of one word may be a key and stays."""
-    return _Script(text).code(nested=False)
-
-
-class _Script:
-    """Reads just enough of a module to distinguish its strings and templates from its code."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
-
-    def code(self, nested: bool) -> str:
-        """Code up to its end, or up to the brace that closes a template's value."""
-        out, depth = "", 0
-        while self.at < len(self.text):
-            here = self.text[self.at]
-            if found := re.compile(r"//[^\n]*|/\*.*?\*/|import [^\n]*|/(?! )[^/\n]+/[a-z]*", re.DOTALL).match(
-                self.text, self.at
-            ):
-                out += found[0]
-                self.at = found.end()
-            elif here == '"':
-                found = re.compile(r'"((?:[^"\\]|\\.)*)"').match(self.text, self.at)
-                assert found is not None
-                out += (
-                    f'"{OPEN}{found[1]}{CLOSE}"'
-                    if re.search(r"[A-Za-z]{2,} | [A-Za-z]{2,}", found[1])
-                    else found[0]
-                )
-                self.at = found.end()
-            elif here == "`":
-                self.at += 1
-                out += self.template()
-            else:
-                depth += (here == "{") - (here == "}")
-                if nested and depth < 0:
-                    return out
-                out += here
-                self.at += 1
-        return out
-
-    def template(self) -> str:
-        """A template after its first sign: its own words in brackets, its values as code."""
-        out, own = "`", ""
-
-        def closed() -> str:
-            return f"{OPEN}{own}{CLOSE}" if re.search("[A-Za-z]{2,}", own) else own
-
-        while (here := self.text[self.at]) != "`":
-            if self.text.startswith("${", self.at):
-                self.at += 2
-                out += closed() + "${" + self.code(nested=True) + "}"
-                own = ""
-                self.at += 1
-            else:
-                step = 2 if here == "\\" else 1
-                own += self.text[self.at : self.at + step]
-                self.at += step
-        self.at += 1
-        return out + closed() + "`"
+    """The player's messages with every text in brackets; a string of one word may be a key and stays."""
+    return _STRING.sub(
+        lambda found: f'"{OPEN}{found[1]}{CLOSE}"' if not found[2] and _WORDS.search(found[1]) else found[0],
+        text,
+    )
 
 
 def toml(text: str) -> str:

@@ -361,10 +361,10 @@ def test_the_difference_strip_marks_each_lane_s_tokens(traces: list[Trace]) -> N
 
 def test_the_difference_strip_has_the_player_s_signs() -> None:
     """Catches: a sign that says “corrected” here and “rejected” in the player."""
-    script = (Path(__file__).parents[2] / "app" / "player" / "static" / "signs.js").read_text(
+    script = (Path(__file__).parents[2] / "app" / "player" / "static" / "text" / "signs.js").read_text(
         encoding="utf-8"
     )
-    (marks,) = re.findall(r"export const MARK = \{\n(.*?)\n\};", script)
+    (marks,) = re.findall(r"export const MARK = \{\n(.*?)\n\};", script, re.DOTALL)
     player_marks = dict(re.findall(r'(\w+): "([^"]*)"', marks))
     for source in ("accepted", "corrected", "bonus"):
         assert MARKS[source][1] == player_marks[source]

@@ -11,15 +11,12 @@ import yaml
 
 from app.course import claims, inventory, progress, reading
 from app.course.words import Words
-from app.player import STATIC
 
 from . import english
 from .course_page import page, press
 
 LANGUAGES = [name for name in reading.languages() if name != "en"]
 FACT = re.compile(r"\{([A-Za-z_]\w*)(?::[^{}]*)?\}")
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 # What a lesson says in its front matter; all else of it decides what is right, and is the same in every language.
 SAYS = {"title", "about", "claim", "name", "says"}
 
@@ -35,9 +32,6 @@ def test_nothing_is_missing(language: str) -> None:
     folder, own = reading.FOLDER / "en", reading.FOLDER / language
     files = [path.relative_to(folder) for path in folder.rglob("*.md")]
     missing += sorted(str(path) for path in files if not (own / path).is_file())
-    missing += sorted(
-        path.name for path in STATIC.glob("text*.js") if not (own / "player" / path.name).is_file()
-    )
     assert not missing, f"not in {language}: {', '.join(missing)}"
     beyond = sorted(strings(language).keys() - strings("en").keys())
     assert not beyond, f"in {language} alone: {', '.join(beyond)}"
@@ -79,7 +73,7 @@ def test_german_is_written_with_its_own_marks() -> None:
         bare = re.sub(r"`[^`]*`", "", text)
         marks = re.sub("[^„“”]", "", bare)
         wrong = (
-            "”" in marks if place.endswith(".js") else marks.replace("„“", "")
+            "”" in marks if place.startswith("messages.js") else marks.replace("„“", "")
         )  # scripts: pieces of sentences
         if wrong or re.search(r"(?<![\w.])\d+\.\d", bare):
             found.append((place, text))
@@ -165,22 +159,32 @@ def values(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("module", sorted(path.name for path in STATIC.glob("text*.js")))
-def test_the_players_texts_have_the_same_names(language: str, module: str) -> None:
-    """Catches: a text that was added to the player, or renamed, in one language only."""
-    own = reading.FOLDER / language / "player" / module
-    one, other = (names(path.read_text(encoding="utf-8")) for path in (STATIC / module, own))
-    assert one <= other, sorted(one - other)
-    assert other - one <= {"FORMS"}, sorted(other - one)
+def test_the_players_messages_have_the_same_keys(language: str) -> None:
+    """Catches: a text that was added to the player, or got another value, in one language only."""
+    own, others = (
+        [key for key in english.messages(each) if not key.startswith("ordinal.")] for each in (language, "en")
+    )
+    assert own == others and len(own) > 400
 
 
-def names(script: str) -> set[str]:
-    """What a module exports, and the keys of its texts."""
-    code = STRING.sub('""', COMMENT.sub("", script))
-    return {
-        *re.findall(r"export (?:const|function) (\w+)", code),
-        *re.findall(r"(?:^|[{,])\s*(\w+):", code, re.MULTILINE),
-    }
+@pytest.mark.parametrize("language", reading.languages())
+def test_a_message_of_the_player_uses_the_values_that_it_is_given(language: str) -> None:
+    """Catches: a value that the player does not give, and a choice that has no text for some value."""
+    found = []
+    for key, text in english.messages(language).items():
+        if "(" not in key:
+            continue
+        _, names, choices = english.parts(text)
+        if beyond := names - set(key.partition("(")[2].removesuffix(")").split(", ")):
+            found.append(f"{key} is not given {sorted(beyond)}")
+        found += [f"{key} has no text for some of {cases}" for cases in choices if not is_whole(cases)]
+    assert found == []
+    assert not is_whole({"one", "=0"}) and is_whole({"yes", "no"}) and is_whole({"one", "other"})
+
+
+def is_whole(cases: set[str]) -> bool:
+    """Whether a choice has a text for every value."""
+    return cases == {"yes", "no"} if "yes" in cases else "other" in cases
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from app.charts import contours
-from app.choosing import presets
+from app.choosing import form, presets
 from app.course import measured, progress, projector, reading
 from app.course.facts import designs as made
 from app.course.facts import failing, functions, lengths
@@ -35,7 +35,6 @@ from app.course.words import Words
 from app.lanes import lane as lanes
 from app.lanes import links
 from app.records import examples as recorded
-from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 from specdec_measure.machines import batches
@@ -643,11 +642,14 @@ def test_the_workshop_answers_to_its_controls() -> None:
 @pytest.mark.parametrize("key", LESSONS)
 def test_the_way_on_leads_to_an_address_that_the_page_understands(key: str) -> None:
     lab = lesson(key).front.lab
-    settings = {name: str(value) for name, value in lab.settings.items()}
-    assert "preset" not in settings or presets.find(settings["preset"]) is not None
+    settings = {
+        name: [str(each) for each in (value if isinstance(value, list) else [value])]
+        for name, value in lab.settings.items()
+    }
+    assert "preset" not in settings or presets.find(settings["preset"][-1]) is not None
     if lab.page == "compare":
-        assert lanes.from_address([settings.pop("lane")])[1] == []
-    assert links.problems(settings, {"proposer": {name: name for name in PROPOSERS}}, page=lab.page) == []
+        assert lanes.from_address(settings.pop("lane"))[1] == []
+    assert links.read(settings, (*form.TABLE, *lanes.table()), lanes.TABLES)[1] == []
 
 
 def test_a_projected_chart_has_larger_letters_and_the_same_figures() -> None:

@@ -92,7 +92,6 @@ def addresses(run: Run, text: str) -> Iterator[tuple[str, str, dict[str, str]]]:
         "/r/",
         "/r/assets/",
         "/player/",
-        "/player-de/",
         "/media/",
         "/component/",
     ):

@@ -21,6 +21,7 @@ from app.course import reading
 from app.decoding.runs import Runs
 from app.records.database import Database
 from app.records.journal import Journal
+from app.records.keys import digest
 from app.room import (
     codes,
     export,
@@ -319,7 +320,7 @@ def test_a_deleted_room_s_runs_are_forgotten_in_every_process(
     try:
         with monkeypatch.context() as patch:
             patch.setattr(services, "runs", lambda: there)
-            for guest in (running.guest(code), running.guest(code, codes.digest(token)), kept):
+            for guest in (running.guest(code), running.guest(code, digest(token)), kept):
                 runs.append(running.own_tree(guest, "abc", "tiny", 2, 2, lambda run: None))
         until(lambda: all(here_.find(run.id, None, run.ticket) for run in runs))
         monkeypatch.setattr(fresh, "_journal", here_)

@@ -91,7 +91,7 @@ def _serve(route: Route) -> None:
     if name == "":
         body = f'<!doctype html><meta charset="utf-8"><style>{CSS}</style><div id="host"></div>'
         route.fulfill(content_type="text/html", body=body)
-    elif (file := STATIC / Path(name).name).is_file():
+    elif (file := STATIC / name).is_file():
         route.fulfill(content_type=TYPES[file.suffix], body=file.read_text(encoding="utf-8"))
     else:
         route.fulfill(status=404, body="")
@@ -104,7 +104,7 @@ def _thread_ms(session: CDPSession) -> float:
 
 def show(page: Page, traces: list[dict[str, Any]], note: str = "benchmark", **cursor: int) -> None:
     """Open the player alone on the traces, at a cursor; `note` says where they come from."""
-    css = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sorted(STATIC.glob("*.css")))
+    css = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sorted(STATIC.glob("style/*.css")))
     data = {
         "mode": "replay",
         "traces": [

@@ -64,8 +64,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/":
             body, kind = (HERE / "page.html").read_bytes().replace(b"/* theme */", CSS.encode()), ".html"
         elif path == "/player/player.css":  # the component's style: all style sheets in one
-            body, kind = b"\n".join(sheet.read_bytes() for sheet in sorted(STATIC.glob("*.css"))), ".css"
-        elif path.startswith("/player/") and (file := STATIC / Path(path).name).is_file():
+            body, kind = (
+                b"\n".join(sheet.read_bytes() for sheet in sorted(STATIC.glob("style/*.css"))),
+                ".css",
+            )
+        elif path.startswith("/player/") and (file := STATIC / path.removeprefix("/player/")).is_file():
             body, kind, kept = file.read_bytes(), file.suffix, "max-age=3600"  # cached for the next test
         else:
             self.send_error(404)
@@ -188,7 +191,7 @@ def data(**changes: Any) -> dict[str, Any]:
     """The page's data for the player."""
     return {
         "mode": "replay",
-        "folder": "player",
+        "code": "player/player.js",
         "events": None,
         "traces": [
             {"label": "Plain", "url": "/traces/plain.json"},

@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 
 from app.player import CURSOR
 
-WRITTEN = "query => import('/player/address.js').then(({ withCursor }) => withCursor(...query))"
+WRITTEN = "query => import('/player/cursor/address.js').then(({ withCursor }) => withCursor(...query))"
 AT = {"round": 3, "step": None, "node": -1, "lead": None, "view": "mask"}
 
 

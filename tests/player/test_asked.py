@@ -98,7 +98,7 @@ def test_the_player_knows_whose_guesses_are_drawn(page: Page, proposer: str, opt
     assert trace.stats.proposed > 0 or proposer == "none"
     stage(page, trace)
     assert page.evaluate("lane.draws") is drawn, (
-        f"'{proposer}' {'draws' if drawn else 'does not draw'} its guesses: see DRAWING in app/player/static/model.js"
+        f"'{proposer}' {'draws' if drawn else 'does not draw'} its guesses: see DRAWING in the player's model.js"
     )
 
 
@@ -367,7 +367,7 @@ def test_a_finger_reads_titles_and_scrolls_from_the_slider(browser: Browser, ser
 
 
 HELD = """async (seconds) => {
-  const { usualInstead } = await import("/player/held_up.js");
+  const { usualInstead } = await import("/player/model/held_up.js");
   const rounds = seconds.map(([verify_s, width]) => ({ verify_s, nodes: { token: Array(width).fill(1) } }));
   return rounds.map((row, at) => usualInstead({ rounds }, at));
 }"""
@@ -391,7 +391,7 @@ def test_a_pass_that_was_held_up_says_what_is_usual(
 
 
 NAMED = """async (trace) => {
-  const { usualInstead } = await import("/player/held_up.js");
+  const { usualInstead } = await import("/player/model/held_up.js");
   return trace.rounds.map((row, at) => (usualInstead(trace, at) === null ? null : at)).filter((at) => at !== null);
 }"""
 

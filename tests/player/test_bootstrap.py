@@ -21,15 +21,15 @@ def test_the_page_can_mount_it() -> None:
     assert not ran.exception
 
 
-def test_every_module_is_small_and_keeps_text_out_of_markup() -> None:
-    for file in player.STATIC.glob("*.js"):
+def test_every_module_keeps_text_out_of_markup() -> None:
+    """Catches: a token that the browser would read as markup."""
+    for file in player.STATIC.rglob("*.js"):
         code = file.read_text(encoding="utf-8")
         assert not [
             sink
             for sink in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(")
             if sink in code
         ]
-        assert len(code.splitlines()) < 320, file.name
 
 
 @pytest.mark.browser

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
-from app.course.words import catalogues
+from app.export import served
 from tests.app import english
 from tests.player.conftest import Server, open_player, serving
 
@@ -25,8 +25,8 @@ RECORDED = {"Spur A", "Spur B"}
 def german() -> Iterator[Server]:
     """A server of its own with the German modules, as the page may keep the modules of the shared one."""
     with serving() as handler:
-        for path in catalogues()["de"].glob("text*.js"):
-            handler.state.files[f"/player/{path.name}"] = path.read_text(encoding="utf-8")
+        for name, path in served.texts("de").items():
+            handler.state.files[f"/player/{name}"] = path.read_text(encoding="utf-8")
         yield handler.state
 
 
@@ -56,47 +56,9 @@ def test_every_text_is_german(page: Page, name: str) -> None:
         assert (found, problems) == ([], []), str(found)
 
 
-SHAPES = """async names => {
-  const kind = value => Array.isArray(value) ? "list" : value && typeof value === "object"
-    ? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, kind(one)])) : typeof value;
-  const modules = await Promise.all(names.map(name => import(`/player/${name}?shape`)));
-  return Object.fromEntries(modules.map((module, at) => [names[at], kind({ ...module })]));
-}"""
-
-
-@pytest.mark.browser
-def test_every_text_takes_what_the_english_one_takes(page: Page, browser: Browser) -> None:
-    """A function in both languages, or a string in both. Catches: a text with facts put in, translated as a sentence
-    without: the player stops where it calls it."""
-    names = sorted(path.name for path in catalogues()["de"].glob("text*.js"))
-    german = page.evaluate(SHAPES, names)
-    with serving() as english_server:
-        other = browser.new_page()
-        other.goto(english_server.state.url)
-        assert other.evaluate(SHAPES, names) == german
-        other.close()
-    assert len(names) > 4 and german["text.js"]["T"]["opened"] == "function"
-
-
-LEAVES = """async names => {
-  const found = {};
-  const walk = (path, value) => value && typeof value === "object"
-    ? Object.entries(value).forEach(([key, one]) => walk(`${path}.${key}`, one)) : found[path] = String(value);
-  for (const name of names) walk(name, { ...await import(`/player/${name}?leaves`) });
-  return found;
-}"""
-
-
-@pytest.mark.browser
-def test_a_proposer_is_not_called_a_draft(page: Page, browser: Browser) -> None:
+def test_a_proposer_is_not_called_a_draft() -> None:
     """Catches: “q des Drafts” in a run whose guesses are copied, or made by heads: there is no draft in it."""
-    names = sorted(path.name for path in catalogues()["de"].glob("text*.js"))
-    german = page.evaluate(LEAVES, names)
-    with serving() as english_server:
-        other = browser.new_page()
-        other.goto(english_server.state.url)
-        english_ones = other.evaluate(LEAVES, names)
-        other.close()
-    of_any = [path for path, said in english_ones.items() if re.search(r"\bproposer('s)?\b(?! *[=?:])", said)]
+    german = english.messages("de")
+    of_any = [key for key, text in english.messages("en").items() if re.search(r"\bproposer('s)?\b", text)]
     assert len(of_any) > 10
-    assert [path for path in of_any if re.search(r"\b(der|des|dem|den) Drafts?\b", german[path])] == []
+    assert [key for key in of_any if re.search(r"\b(der|des|dem|den) Drafts?\b", german[key])] == []

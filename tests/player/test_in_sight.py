@@ -208,7 +208,7 @@ def test_names_use_the_room_beside_them(page: Page, server: Server, width: int) 
 
 
 RULER = """async () => {
-  const { drawRuler } = await import("/player/needle.js");
+  const { drawRuler } = await import("/player/odds/ruler.js");
   const probs = [[1, " noted", 0.1], [2, "a", 0.02], [3, " everything", 0.15], [4, "b", 0.03], [5, " some", 0.4]];
   const box = (part) => part.getBoundingClientRect();
   return [1, 3, 5].map((drawn) => {
@@ -252,14 +252,14 @@ def test_a_space_beside_a_line_break_is_drawn(page: Page) -> None:
     """Catches: two rows that both say "⏎"."""
     open_player(page)
     signs = """async () => {
-      const { flat } = await import("/player/signs.js");
+      const { flat } = await import("/player/text/signs.js");
       return [" \\n", "\\n ", "\\n", " word", "a b"].map(flat);
     }"""
     assert page.evaluate(signs) == ["␣⏎", "⏎␣", "⏎", " word", "a b"]
 
 
 LABELS = """async () => {
-  const { label, longest } = await import("/player/odds_chart.js");
+  const { label, longest } = await import("/player/odds/odds_chart.js");
   const table = shadow.querySelector(".odds .bars");
   const words = [" atmosphere", " extraordinarily", " a"].map((text) => ({ text }));
   table.style.setProperty("--longest", longest(words));

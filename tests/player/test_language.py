@@ -1,4 +1,4 @@
-"""The player's texts stand in its modules `text*.js` and nowhere else, so that a language can bring its own."""
+"""The player's texts are in its messages and nowhere else, so that a language can bring its own."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from app.course import words
-from app.player import STATIC, player_folder
+from app.export import served
+from app.player import STATIC
 from app.web import routes
 from tests.app import pseudo
 from tests.player.conftest import Server, open_player, serving
 
 TRACES = Path(__file__).resolve().parents[2] / "assets" / "traces"
-CATALOGUES = sorted(path.name for path in STATIC.glob("text*.js"))
+MESSAGES = "text/messages.js"
 PHRASE = re.compile(r"[A-Za-z]{3,} [A-Za-z]{3,}")
 # What is read or heard in the player, in pieces, without what models and visitors wrote.
 SAID = """() => {
@@ -53,9 +55,8 @@ def left(said: list[str], kept: set[str]) -> Iterator[str]:
 def brackets() -> Iterator[Server]:
     """A server with the catalogues in brackets; its own, as the page may keep the modules of the shared one."""
     with serving() as handler:
-        for file in CATALOGUES:
-            text = (STATIC / file).read_text(encoding="utf-8")
-            handler.state.files[f"/player/{file}"] = pseudo.script(text)
+        text = (STATIC / MESSAGES).read_text(encoding="utf-8")
+        handler.state.files[f"/player/{MESSAGES}"] = pseudo.script(text)
         yield handler.state
 
 
@@ -82,19 +83,24 @@ def test_every_phrase_of_the_player_comes_from_its_catalogue(page: Page, name: s
 
 
 def test_a_language_brings_its_own_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = tmp_path / "xx" / words.PLAYER
+    """Catches: one language's texts served for another, a file that caches keep although it may change."""
+    own = tmp_path / "lessons" / "xx" / served.FOLDER
     own.mkdir(parents=True)
-    (own / "text.js").write_text("export const mine = true;", encoding="utf-8")
-    (own / "walk.js").write_text("alert(1)", encoding="utf-8")
-    monkeypatch.setattr(words, "FOLDER", tmp_path)
-    from starlette.applications import Starlette
-
+    mine = (STATIC / MESSAGES).read_text(encoding="utf-8").replace("Waiting for the run", "Mine")
+    (own / "messages.js").write_text(mine, encoding="utf-8")
+    monkeypatch.setattr(served, "assets", lambda: tmp_path)
+    served.code.cache_clear()
+    served.name.cache_clear()
     client = TestClient(Starlette(routes=routes.routes()))
-    folder = player_folder("xx")
-    assert client.get(f"/{folder}/text.js").text == "export const mine = true;"
-    for file in ("walk.js", "text_tree.js", "player.js"):  # not a catalogue, or not there: the player's own
-        assert client.get(f"/{folder}/{file}").text == (STATIC / file).read_text(encoding="utf-8")
-    assert client.get(f"/{player_folder()}/text.js").text == (STATIC / "text.js").read_text(encoding="utf-8")
-    assert client.get(f"/{folder}/../text.js").status_code in (404, 200)
-    assert words.Words("xx", tmp_path).player == "xx"
-    assert words.Words("yy", tmp_path).player is None
+    own_file, english = (client.get(f"/{served.address(language)}") for language in ("xx", None))
+    assert "Mine to start" in own_file.text and "Waiting for the run" not in own_file.text
+    assert "Waiting for the run to start" in english.text and "export const mount" in english.text
+    assert "immutable" in english.headers["cache-control"]
+    before = client.get(f"/player/xx-{'0' * 16}.js")  # asked for by a page from before an update
+    assert (before.text, before.headers["cache-control"]) == (own_file.text, "no-cache")
+    for other in (f"yy-{'0' * 16}.js", "player.js", "../player/static/player.js", "xx.js"):
+        assert client.get(f"/player/{other}").status_code == 404
+    assert words.Words("xx", tmp_path / "lessons").player == "xx"
+    assert words.Words("yy", tmp_path / "lessons").player is None
+    served.code.cache_clear()
+    served.name.cache_clear()

@@ -253,7 +253,7 @@ def test_a_space_is_supplied_where_a_new_word_needs_one(
     page: Page, text: str, words: str, wanted: bool
 ) -> None:
     """Catches: "He" after "big.", which the target would write as " He" and reject."""
-    module = "async (given) => (await import('/player/ask.js')).wantsSpace(...given)"
+    module = "async (given) => (await import('/player/feed/ask.js')).wantsSpace(...given)"
     assert page.evaluate(module, [text, words]) is wanted
 
 
@@ -417,7 +417,7 @@ CROSSED = """() => {
   window.crossed = new Set();
   Element.prototype.append = function (...parts) {
     if (this.matches(".prop.rejected")) {
-      for (const [, name] of new Error().stack.matchAll(/\\/player\\/(\\w+\\.js)/g)) crossed.add(name);
+      for (const [, name] of new Error().stack.matchAll(/\\/player\\/([\\w/]+\\.js)/g)) crossed.add(name);
     }
     return append.apply(this, parts);
   };
@@ -435,6 +435,6 @@ def test_a_rejected_token_crosses_the_files_that_the_architecture_lists(page: Pa
     live(page)
     expect(page.locator(".prop.rejected").first).to_be_attached()
     crossed = set(page.evaluate("[...crossed]"))
-    assert {"feed.js", "ribbon.js"} <= crossed
-    named = set(re.findall(r"`player/static/(\w+\.js)`", section))
+    assert {"feed/feed.js", "lanes/ribbon.js"} <= crossed
+    named = set(re.findall(r"`player/static/([\w/]+\.js)`", section))
     assert crossed <= named, crossed - named

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.browser
 
 # The pure functions, called as they are: what a round's events are, and what a view says at each.
 MOMENTS = """async ([record, stop]) => {
-  const { laneOf } = await import("/player/model.js");
-  const { momentsOf, knows } = await import("/player/moments.js");
-  const { visible } = await import("/player/state.js");
+  const { laneOf } = await import("/player/model/model.js");
+  const { momentsOf, knows } = await import("/player/model/moments.js");
+  const { visible } = await import("/player/model/state.js");
   const lane = laneOf(record, "a lane");
   const events = momentsOf(lane, lane.rounds[stop - 1]);
   return events.map((event, at) => {
@@ -112,10 +112,10 @@ def test_the_transcript_says_each_event(page: Page) -> None:
 
 # Every round's sentences: at its moments, and as a lane that is filled step by step shows it.
 SENTENCES = """async ([record, steps]) => {
-  const { addStep, emptyLane, laneOf } = await import("/player/model.js");
-  const { momentsOf } = await import("/player/moments.js");
-  const { visible } = await import("/player/state.js");
-  const { sentenceAt, sentenceOf } = await import("/player/text_round.js");
+  const { addStep, emptyLane, laneOf } = await import("/player/model/model.js");
+  const { momentsOf } = await import("/player/model/moments.js");
+  const { visible } = await import("/player/model/state.js");
+  const { sentenceAt, sentenceOf } = await import("/player/screen/sentences.js");
   const lane = laneOf(record, "a lane");
   const live = emptyLane("a lane", "", lane.proposer);
   for (const step of steps) addStep(live, step);
@@ -396,8 +396,8 @@ def test_a_phone_shows_one_view_at_a_time(page: Page, width: int) -> None:
 def test_playing_goes_event_by_event_and_faster_round_by_round(page: Page) -> None:
     paces = page.evaluate(
         """async ([record]) => {
-          const { laneOf } = await import("/player/model.js");
-          const { paced } = await import("/player/walk.js");
+          const { laneOf } = await import("/player/model/model.js");
+          const { paced } = await import("/player/model/walk.js");
           const lanes = [laneOf(record, "a lane")];
           const at = { stop: 2, event: null, selection: null, lead: 0 };
           const end = { ...at, stop: 99 };

@@ -93,7 +93,7 @@ def _looked(
 
 
 BELOW = """async (bounds) => {
-  const { below } = await import("/player/signs.js");
+  const { below } = await import("/player/text/signs.js");
   return bounds.map(below);
 }"""
 
@@ -839,7 +839,7 @@ def test_markup_in_tokens_stays_text(page: Page) -> None:
 def test_a_number_and_its_threshold_never_look_alike(page: Page) -> None:
     """Catches: “0.547 is not below the threshold 0.547”."""
     said = "O.tossed(u, bar, u < bar ? 'accepted' : 'rejected')"
-    told = f"([u, bar]) => import('/player/text_odds.js').then(({{ O }}) => {said})"
+    told = f"([u, bar]) => import('/player/text/text_odds.js').then(({{ O }}) => {said})"
     assert page.evaluate(told, [0.5472, 0.5468]) == (
         "The random number u = 0.5472000 is not below the threshold 0.5468000: rejected."
     )
@@ -849,7 +849,7 @@ def test_a_number_and_its_threshold_never_look_alike(page: Page) -> None:
     )
 
 
-ALIKE = """rows => import("/player/odds_chart.js").then(({ lookAlikes }) =>
+ALIKE = """rows => import("/player/odds/odds_chart.js").then(({ lookAlikes }) =>
   [...lookAlikes(rows.map(([id, text]) => ({ id, text })))])"""
 
 
@@ -869,8 +869,8 @@ def test_an_axis_has_round_numbers_up_to_its_end(page: Page) -> None:
     """Catches: an axis to 0.9996 without its 1, a number beyond the end, more numbers than there is room for."""
     ends = [0.0004, 0.003, 0.02, 0.3, 0.5, 0.75, 0.9, 0.9996, 1.0]
     for end in ends:
-        found = page.evaluate("async end => (await import('/player/areas.js')).ticks(end)", end)
+        found = page.evaluate("async end => (await import('/player/odds/areas.js')).ticks(end)", end)
         steps = {round(b - a, 6) for a, b in pairwise(found)}
         assert found[0] == 0 and len(steps) <= 1 and len(found) <= 5
         assert found[-1] <= end + 0.005 and (end - found[-1]) < min(steps, default=end + 1)
-    assert page.evaluate("async () => (await import('/player/areas.js')).ticks(0.9996)")[-1] == 1
+    assert page.evaluate("async () => (await import('/player/odds/areas.js')).ticks(0.9996)")[-1] == 1

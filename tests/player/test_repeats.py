@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 # For every length of a text: which of its tokens repeat, how many, and whether `first` leaves out no change.
 MARKED = """async ([ids, texts, prompt]) => {
-  const { createRepeats } = await import("/player/repeats.js");
+  const { createRepeats } = await import("/player/model/repeats.js");
   const found = createRepeats(prompt);
   ids.forEach((id, at) => found.add(id, texts[at]));
   const at = (length) => ids.slice(0, length).map((_, token) => found.marked(token, length));

@@ -405,7 +405,7 @@ def test_a_guess_and_its_mark_stay_on_one_line(page: Page, server: Server) -> No
 
 
 LINE = """async (proposals) => {
-  const { lineOf } = await import("/player/ghosts.js");
+  const { lineOf } = await import("/player/lanes/pending_guesses.js");
   const { line, others } = lineOf({
     proposals: proposals.map(([parent, verdict], node) => ({ node, parent, verdict, text: `t${node}` })),
   });

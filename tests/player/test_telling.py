@@ -14,8 +14,8 @@ from tests.player.samples import Plan, spec_plans, spec_trace
 pytestmark = pytest.mark.browser
 
 STOP = """async (rounds) => {
-  const { tellingStop } = await import("/player/telling.js");
-  return tellingStop({ rounds: rounds.map(([parents, verdicts, tokens, names, total]) => ({
+  const { openingRound } = await import("/player/model/opening_round.js");
+  return openingRound({ rounds: rounds.map(([parents, verdicts, tokens, names, total]) => ({
     total,
     tokens: Array.from({ length: tokens }, (_, at) => ({ name: names?.[at] ?? "" })),
     proposals: verdicts.map((verdict, node) => ({ node, parent: parents?.[node] ?? node - 1, verdict })),
@@ -74,7 +74,7 @@ def test_a_run_opens_there_unless_its_address_names_a_position(page: Page) -> No
 
 
 FASTEST = """async (lanes) => {
-  const { fastest } = await import("/player/state.js");
+  const { fastest } = await import("/player/model/state.js");
   return fastest(lanes.map(([proposer, tokens, end]) => ({
     proposer, rounds: tokens === null ? [] : [{ tokens: Array(tokens).fill({}), end }],
   })));

@@ -18,7 +18,7 @@ from tests.player.test_mask import random_parents, tree_record
 pytestmark = pytest.mark.browser
 
 LAYOUT = """async parents => {
-  const { layoutOf } = await import('/player/tree.js');
+  const { layoutOf } = await import('/player/model/tree.js');
   const layout = layoutOf(parents.map((parent, node) => ({ node, parent })));
   return { rows: layout.rows, columns: layout.columns, places: parents.map((_, node) => layout.places.get(node)) };
 }"""
@@ -82,8 +82,8 @@ def test_no_two_nodes_stand_on_one_place_and_no_more_rows_than_leaves(page: Page
 
 
 FOLD = """async ([guesses, parent, width, height]) => {
-  const { folded } = await import("/player/tree.js");
-  const { acrossOf } = await import("/player/tree_size.js");
+  const { folded } = await import("/player/model/tree.js");
+  const { acrossOf } = await import("/player/tree/tree_size.js");
   const across = acrossOf("auto", { width, height, scale: 1 }, guesses);
   const items = Array.from({ length: guesses }, (_, node) => ({ node, parent: node - 1 }));
   if (parent !== null) items.push({ node: "own", parent });

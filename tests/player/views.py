@@ -20,12 +20,12 @@ ALL = None  # the moment at which a round was committed
 
 _STAGE = """async text => {
   const record = JSON.parse(text); // as one text: Playwright would take a trace apart, value by value
-  const names = ["model", "state", "moments", "odds_view", "proposer_view"];
+  const names = ["model/model", "model/state", "model/moments", "odds/odds_view", "proposer/proposer_view"];
   const [model, state, moments, odds, proposer] = await Promise.all(names.map(name => import(`/player/${name}.js`)));
   const box = document.createElement("div");
   box.className = "player";
   window.lane = model.laneOf(record, "Lane");
-  window.views = { odds: odds.createOdds(), window: proposer.createWindow() };
+  window.views = { odds: new odds.OddsView(), window: proposer.createWindow() };
   window.views.window.wake(true);
   box.append(views.odds.root, views.window.root);
   window.shadow.lastElementChild.replaceChildren(box);

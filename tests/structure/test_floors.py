@@ -79,7 +79,7 @@ def room(name: str) -> str:
 def test_the_picture_has_every_house_with_few_rooms_and_floors() -> None:
     """Catches: a decoder that grows rooms until nobody holds it in the head."""
     floors = drawn()
-    assert tuple(floors) == HOUSES
+    assert tuple(floors) == (*HOUSES, "player")  # whose modules are JavaScript: test_floors_js.py
     assert len(floors["specdec_core"]) <= 16 and max(floors["specdec_core"].values()) < 9
 
 
@@ -90,8 +90,8 @@ def test_nothing_is_imported_from_a_floor_above(house: str) -> None:
     known = {name: path for each in HOUSES for name, path in modules(each).items()}
     wrong, rooms = [], set()
     for name, path in modules(house).items():
-        if not room(name) or name == "specdec_core.__main__":
-            continue  # a house's own face names what is public
+        if not room(name) or name in ("specdec_core.__main__", "specdec_core.moved"):
+            continue  # a house's own face names what is public, and where it was
         rooms.add(room(name))
         assert room(name) in floors, f"{name} is on no floor: draw it in docs/architecture.md"
         for line, target in imports(name, path, known):

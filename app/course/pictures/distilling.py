@@ -16,7 +16,6 @@ from app.course.words import Words
 from app.decoding.jobs import Busy
 from app.records import visitor
 from app.text import plain
-from app.ui import quirks
 from app.ui.fragment import fragment
 from specdec_lessons.distilled import HELD_BACK, Distilled, Score, Standing
 
@@ -48,7 +47,7 @@ def draw(given: With, at: Place) -> None:
         _controls(given, at, owner)
         job = training.trainings().of(owner)
         if (job is not None and job.active) != active:
-            quirks.rerun()
+            st.rerun()
         if job is None:
             return
         job.seen()

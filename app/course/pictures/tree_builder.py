@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlencode
 
 import streamlit as st
 from pydantic import Field, field_validator
@@ -16,6 +15,7 @@ from app.course.lesson import Strict
 from app.course.words import Words
 from app.records import examples as recorded
 from app.text import plain
+from app.ui import address
 from app.ui.fragment import fragment
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import medusa_tree
@@ -129,7 +129,7 @@ def draw(given: With, at: Place) -> None:
         exchange(tree, accuracy, given.budget, held, at)
         if picked == "heads" and tree:
             asked = {"proposer": "medusa", "o.choices": text(tree)}
-            st.link_button(words("tree_builder.decode"), f"/?{urlencode(asked)}", icon=":material/science:")
+            st.link_button(words("tree_builder.decode"), address.href(**asked), icon=":material/science:")
 
     show()
 

@@ -17,7 +17,6 @@ from app.course.lesson import Strict
 from app.course.measured import origin
 from app.course.words import Words
 from app.text import plain
-from app.ui import quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 from specdec_measure.machines.profiles import RecordedProfile
@@ -108,7 +107,7 @@ def _wait(found: measuring.Measuring, words: Words) -> None:
         elif job is not None and job.state == "failed":
             st.warning(plain(job.error or "") or words("width-curve.failed"), icon=":material/error:")
         elif State.curve_waited.take():
-            quirks.rerun()
+            st.rerun()
 
     wait()
 

@@ -3,12 +3,12 @@
  * app/export/ makes such pages; in the app this module is not used.
  */
 
-/** @import { Data } from "./source.js" */
+/** @import { Data } from "./feed/source.js" */
 
-import { el, setText } from "./dom.js";
+import { el, setText } from "./dom/dom.js";
 import { mount } from "./player.js";
-import { sure } from "./sure.js";
-import { PAGE } from "./text.js";
+import { nonNull } from "./dom/non_null.js";
+import { PAGE } from "./text/text.js";
 
 const WHOLE = /^-?\d{1,6}$/;
 const LAST = 999_999; // a page that may be printed opens at the end of the text
@@ -16,29 +16,37 @@ const WORD = /^[a-z]{1,12}$/;
 
 /** Draw the traces in this page, and keep the cursor in its address. */
 export async function openPage() {
-  const host = sure(document.getElementById("player"));
+  const host = nonNull(document.getElementById("player"));
   const shadow = host.attachShadow({ mode: "open" });
   const root = el("div", {});
   const style = el("style");
-  style.textContent = sure(document.getElementById("player-style")).textContent;
+  style.textContent = nonNull(document.getElementById("player-style")).textContent;
   shadow.append(style, root);
-  const notice = sure(document.getElementById("notice"));
+  const notice = nonNull(document.getElementById("notice"));
   /** @type {string[]} */
   let texts;
   /** @type {Data} */
   let data;
   try {
-    texts = await Promise.all([.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".trace"))].map(textOf));
-    const { labels, ...settings } = JSON.parse(sure(document.getElementById("settings")).textContent);
+    texts = await Promise.all(
+      [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".trace"))].map(textOf),
+    );
+    const { labels, ...settings } = JSON.parse(nonNull(document.getElementById("settings")).textContent);
     data = { ...settings, traces: texts.map((text, at) => ({ label: labels[at], trace: JSON.parse(text) })) };
   } catch {
-    setText(notice, document.querySelector("[data-packed]") && !window.DecompressionStream ? PAGE.old : PAGE.damaged);
+    setText(
+      notice,
+      document.querySelector("[data-packed]") && !window.DecompressionStream ? PAGE.old : PAGE.damaged,
+    );
     return;
   }
   notice.remove();
 
   let ownHash = "";
-  const at = () => ({ ...data, cursor: { ...data.cursor, round: data.cursor?.round ?? LAST, ...cursorIn(location.hash) } });
+  const at = () => ({
+    ...data,
+    cursor: { ...data.cursor, round: data.cursor?.round ?? LAST, ...cursorIn(location.hash) },
+  });
   const player = mount(root, at(), {
     setStateValue(name, value) {
       if (name !== "cursor") return;
@@ -54,7 +62,10 @@ export async function openPage() {
   });
   addEventListener("hashchange", () => location.hash !== ownHash && player.update(at()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => player.update(at()));
-  addSaving(data.traces.map((ref) => ref.label), texts);
+  addSaving(
+    data.traces.map((ref) => ref.label),
+    texts,
+  );
   addPrinting(shadow, () => player.update(at()));
 }
 
@@ -74,23 +85,30 @@ async function textOf(element) {
  * @param {string} hash
  */
 function cursorIn(hash) {
-  const given = [...new URLSearchParams(hash.slice(1))].filter(([, text]) => WHOLE.test(text) || WORD.test(text));
+  const given = [...new URLSearchParams(hash.slice(1))].filter(
+    ([, text]) => WHOLE.test(text) || WORD.test(text),
+  );
   return Object.fromEntries(given.map(([name, text]) => [name, WHOLE.test(text) ? Number(text) : text]));
 }
 
 /** @param {object} cursor */
 function hashOf(cursor) {
-  const parts = Object.entries(cursor).filter(([, value]) => value !== null && (WHOLE.test(value) || WORD.test(value)));
+  const parts = Object.entries(cursor).filter(
+    ([, value]) => value !== null && (WHOLE.test(value) || WORD.test(value)),
+  );
   return `#${new URLSearchParams(parts.map(([name, value]) => [name, String(value)]))}`;
 }
 
 /** @param {string[]} labels @param {string[]} texts */
 function addSaving(labels, texts) {
-  const box = sure(document.getElementById("saving"));
+  const box = nonNull(document.getElementById("saving"));
   labels.forEach((label, at) => {
     const button = el("button", { type: "button" }, PAGE.save(label));
     button.onclick = () => {
-      const link = el("a", { href: URL.createObjectURL(new Blob([texts[at]], { type: "application/json" })), download: `specdec-trace-${at + 1}.json` });
+      const link = el("a", {
+        href: URL.createObjectURL(new Blob([texts[at]], { type: "application/json" })),
+        download: `specdec-trace-${at + 1}.json`,
+      });
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
     };
@@ -108,7 +126,9 @@ function addPrinting(shadow, redraw) {
   const folded = [];
   addEventListener("beforeprint", () => {
     shadow.querySelector(".player")?.setAttribute("data-theme", "light");
-    for (const details of /** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll("details:not([open])"))) {
+    for (const details of /** @type {NodeListOf<HTMLDetailsElement>} */ (
+      document.querySelectorAll("details:not([open])")
+    )) {
       details.open = true;
       folded.push(details);
     }

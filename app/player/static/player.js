@@ -4,150 +4,163 @@
  * What is on screen (screen.js) follows from the lanes (model.js) and the cursor (state.js) alone; here gestures, playing
  * and the page move the cursor.
  *
- * @import { Traces } from "./feed.js"
- * @import { Lane } from "./model.js"
- * @import { Data } from "./source.js"
- * @import { Cursor, Selection, View } from "./state.js"
- * @import { PageCursor, Wanted } from "./reporter.js"
+ * @import { Traces } from "./feed/feed.js"
+ * @import { Lane } from "./model/model.js"
+ * @import { Api, Data } from "./feed/source.js"
+ * @import { Cursor, Selection, View } from "./model/state.js"
+ * @import { Wanted } from "./cursor/reporter.js"
  */
 
-import { keepInAddress } from "./address.js";
-import { elementOf } from "./dom.js";
-import { createFeed } from "./feed.js";
-import { createFirstRound } from "./first_round.js";
-import { createKeys, lendKeys } from "./keys.js";
-import { nodeOf } from "./lighting.js";
-import { laneOf, lossy } from "./model.js";
-import { createLeading, createMoves, wantedAt, whole } from "./moves.js";
-import { createOpening } from "./opening.js";
-import { createPlayback } from "./playback.js";
-import { createScreen } from "./screen.js";
-import { answer, nameOf } from "./source.js";
-import { fastest, lastStop, leader, ongoing, placed, visible } from "./state.js";
-import { createReporter, cursorOf, published } from "./reporter.js";
-import { T } from "./text.js";
-import { atClock, byNode, roundOfClock, speedFor } from "./walk.js";
+import { keepInAddress } from "./cursor/address.js";
+import { elementOf } from "./dom/dom.js";
+import { createFeed } from "./feed/feed.js";
+import { createFirstRound } from "./cursor/first_round.js";
+import { createKeys, forwardKeys } from "./cursor/keys.js";
+import { nodeOf } from "./screen/highlight.js";
+import { laneOf, lossy } from "./model/model.js";
+import { createLeading, createMoves, wantedAt, whole } from "./cursor/moves.js";
+import { createOpening } from "./cursor/opening.js";
+import { createPlayback } from "./cursor/playback.js";
+import { Screen } from "./screen/screen.js";
+import { answer, nameOf } from "./feed/source.js";
+import { fastest, lastStop, leader, ongoing, placed, visible } from "./model/state.js";
+import { createReporter, cursorOf, published } from "./cursor/reporter.js";
+import { T } from "./text/text.js";
+import { atClock, byNode, roundOfClock, speedFor } from "./model/walk.js";
 
 /**
  * Draw the player into `root`.
  * @param {HTMLElement} root an empty element that belongs to the player
- * @param {Data} first
- * @param {{setStateValue?: (name: string, value: PageCursor & {of?: string}) => void, setTriggerValue?: (name: string, value: string) => void}} [api]
- *   receives the cursor and the end of a run
+ * @param {Data} data
+ * @param {Api} [api]
  * @returns {{update: (data: Data) => void, destroy: () => void}}
  */
-export function mount(root, first, api = {}) {
-  let data = first;
-  let source = ""; // what is drawn: the address of a run or of traces
-  let ended = ""; // the run that was followed to its end: the page may still call it live for a moment
-  let asked = ""; // the cursor that the page last named
-  /** @type {Lane[]} */
-  let lanes = [];
-  /** @type {Cursor} */
-  let cursor = { stop: 0, event: null, selection: null, lead: null };
-  /** @type {View|null} */
-  let view = null;
-  let replaying = false;
+export function mount(root, data, api = {}) {
+  return new Player(root, data, api);
+}
 
-  const playback = createPlayback({
+class Player {
+  source = ""; // what is drawn: the address of a run or of traces
+  ended = ""; // the run that was followed to its end: the page may still call it live for a moment
+  asked = ""; // the cursor that the page last named
+  /** @type {Lane[]} */
+  lanes = [];
+  /** @type {Cursor} */
+  cursor = { stop: 0, event: null, selection: null, lead: null };
+  /** @type {View|null} */
+  view = null;
+  replaying = false;
+  playback = createPlayback({
     next: (speed) => {
-      const next = opening.next(speed);
-      return next && { ms: next.ms, go: () => move(next.cursor) };
+      const next = this.opening.next(speed);
+      return next && { ms: next.ms, go: () => this.move(next.cursor) };
     },
-    rewind: () => move(whole(cursor, 0)),
+    rewind: () => this.move(whole(this.cursor, 0)),
     changed: () => {
-      if (!playback.isPlaying()) opening.paused();
-      drawPlaying();
-      draw();
-      reporter.soon();
+      if (!this.playback.isPlaying()) this.opening.paused();
+      this.drawPlaying();
+      this.draw();
+      this.reporter.soon();
     },
   });
-  const moves = {
-    ...createMoves(() => [lanes, cursor], go),
-    play: playback.toggle,
+  moves = {
+    ...createMoves(this),
+    play: this.playback.toggle,
     speed: (/** @type {number} */ value) => {
-      playback.setSpeed(value);
-      drawPlaying();
+      this.playback.setSpeed(value);
+      this.drawPlaying();
     },
   };
-  const leading = createLeading();
-  const screen = createScreen({
-    controls: moves,
-    clock: (seconds, lane) => {
-      if (replaying && view) go(lane === null ? atClock(lanes, view.lead, seconds) : roundOfClock(lanes, lane, seconds));
-    },
-    lead: letLead,
-    opened: () => reporter.soon(),
-    answer: (number, words) => answer(String(data.events), number, words),
+  leading = createLeading();
+  screen = new Screen({
+    controls: this.moves,
+    clock: (seconds, lane) => this.toTime(seconds, lane),
+    lead: (lane) => this.selectLane(lane),
+    opened: () => this.reporter.soon(),
+    answer: (number, words) => answer(String(this.data.events), number, words),
   });
-  const { box } = screen;
-  const opening = createOpening({ now: () => ({ lanes, cursor, least: data.least }), move, hint: screen.hint, whole: screen.whole });
-  root.replaceChildren(box);
-  const feed = createFeed({
-    say: screen.say,
-    ask: screen.ask,
-    lanes(given) {
-      const fresh = !lanes.length;
-      setLanes(given);
-      if (fresh) screen.toStart();
+  box = this.screen.box;
+  opening = createOpening({
+    now: () => ({ lanes: this.lanes, cursor: this.cursor, least: this.data.least }),
+    move: (next) => this.move(next),
+    hint: (text, why) => this.screen.controls.hint(text, why),
+    whole: (ratios) => this.screen.score.whole(ratios),
+  });
+  feed = createFeed({
+    say: (text) => this.screen.say(text),
+    ask: (question) => this.screen.question.show(question),
+    lanes: (given) => {
+      const fresh = !this.lanes.length;
+      this.setLanes(given);
+      if (fresh) this.screen.toStart();
     },
-    progress() {
-      firstRound.begin();
-      if (!firstRound.isRunning()) drawLive();
+    progress: () => {
+      this.firstRound.begin();
+      if (!this.firstRound.isRunning()) this.drawLive();
     },
-    recordOf: (at) => data.traces?.[at]?.url,
+    recordOf: (at) => this.data.traces?.[at]?.url,
     /** The run is over: turn into its replay. */
-    async recorded(refs, traces, failed) {
-      ended = source;
-      source = nameOf({ mode: "replay", traces: refs });
-      replay(traces, { stop: null, event: null, node: null, lead: cursor.lead, view: screen.panels.current() }, false);
-      screen.toStart();
-      if (failed) screen.say(failed);
+    recorded: async (refs, traces, failed) => {
+      this.ended = this.source;
+      this.source = nameOf({ mode: "replay", traces: refs });
+      const view = this.screen.panels.current();
+      this.replay(traces, { stop: null, event: null, node: null, lead: this.cursor.lead, view }, false);
+      this.screen.toStart();
+      if (failed) this.screen.say(failed);
     },
-    idle: () => firstRound.over(), // the page may name a record while its run's first round is still shown
-    unrecorded: () => screen.say(lanes.length ? T.noRecord : T.lost),
-    done: (run) => api.setTriggerValue?.("done", run),
+    idle: () => this.firstRound.over(), // the page may name a record while its run's first round is still shown
+    unrecorded: () => this.screen.say(this.lanes.length ? T.noRecord : T.lost),
+    done: (run) => this.api.setTriggerValue?.("done", run),
   });
-
-  const firstRound = createFirstRound({
-    now: () => [lanes, cursor.lead],
-    show: (at) => screen.progress(visible(lanes, at, data.least), lanes, data),
-    over: () => drawLive(),
+  firstRound = createFirstRound({
+    now: () => [this.lanes, this.cursor.lead],
+    show: (at) => this.screen.progress(visible(this.lanes, at, this.data.least), this.lanes, this.data),
+    over: () => this.drawLive(),
   });
-
-  const reporter = createReporter(box, {
-    value: () => (replaying && view && !playback.isPlaying() ? published(view, screen.panels.current()) : null),
-    named: () => [data.of, asked],
+  reporter = createReporter(this.box, {
+    value: () =>
+      this.replaying && this.view && !this.playback.isPlaying()
+        ? published(this.view, this.screen.panels.current())
+        : null,
+    named: () => [this.data.of, this.asked],
     say: (value) => {
-      if (data.addressed) keepInAddress(value);
-      api.setStateValue?.("cursor", data.of === undefined ? value : { ...value, of: data.of });
+      if (this.data.addressed) keepInAddress(value);
+      this.api.setStateValue?.("cursor", this.data.of === undefined ? value : { ...value, of: this.data.of });
     },
   });
-
-  box.addEventListener("click", (event) => {
-    const node = replaying ? nodeOf(elementOf(event)) : null;
-    if (!node) return;
-    playback.pause();
-    select(node);
-  });
-  const keys = createKeys({
-    ready: () => replaying,
-    moves,
-    node: stepNode,
-    lead: letLead,
+  keys = createKeys({
+    ready: () => this.replaying,
+    moves: this.moves,
+    node: (by) => this.stepNode(by),
+    lead: (lane) => this.selectLane(lane),
     view: () => {
-      screen.panels.next();
-      reporter.soon();
+      this.screen.panels.next();
+      this.reporter.soon();
     },
     drop: () => {
-      if (view?.chosen) select(null);
+      if (this.view?.chosen) this.select(null);
     },
     choose: (target) => target.click(),
-    help: screen.help,
+    help: () => this.screen.help.open(),
   });
-  box.addEventListener("keydown", keys);
-  for (const name of ["pointerdown", "keydown"]) box.addEventListener(name, opening.stay);
-  const lent = lendKeys(box, keys, reporter.touch);
+  forwarded = forwardKeys(this.box, this.keys, this.reporter.touch);
+
+  /** @param {HTMLElement} root @param {Data} first @param {Api} api */
+  constructor(root, first, api) {
+    this.root = root;
+    this.api = api;
+    this.data = first;
+    this.root.replaceChildren(this.box);
+    this.box.addEventListener("click", (event) => {
+      const node = this.replaying ? nodeOf(elementOf(event)) : null;
+      if (!node) return;
+      this.playback.pause();
+      this.select(node);
+    });
+    this.box.addEventListener("keydown", this.keys);
+    for (const name of ["pointerdown", "keydown"]) this.box.addEventListener(name, this.opening.stay);
+    this.update(first);
+  }
 
   // --- the cursor -----------------------------------------------------------------------------------------------
 
@@ -155,163 +168,180 @@ export function mount(root, first, api = {}) {
    * Redraw at another place; the panes follow the ends of their texts again.
    * @param {Cursor} next
    */
-  function move(next) {
-    cursor = placed(lanes, next);
-    screen.follow();
-    draw();
+  move(next) {
+    this.cursor = placed(this.lanes, next);
+    this.screen.follow();
+    this.draw();
   }
 
   /** @param {Cursor} next */
-  function go(next) {
-    if (!replaying) return;
-    playback.pause();
-    move(next);
-    screen.toOneScreen();
-    reporter.soon();
+  go(next) {
+    if (!this.replaying) return;
+    this.playback.pause();
+    this.move(next);
+    this.screen.toOneScreen();
+    this.reporter.soon();
+  }
+
+  /** @param {number} seconds @param {number|null} lane to its round then; null: to that moment */
+  toTime(seconds, lane) {
+    const { lanes, view } = this;
+    if (this.replaying && view)
+      this.go(lane === null ? atClock(lanes, view.lead, seconds) : roundOfClock(lanes, lane, seconds));
   }
 
   /** @param {number} lane */
-  function letLead(lane) {
-    if (lane >= lanes.length) return;
-    if (replaying && view) return go(leading(lanes, cursor, view, lane));
-    cursor = { ...cursor, lead: lane };
-    screen.lead(leader(lanes, lane));
+  selectLane(lane) {
+    if (lane >= this.lanes.length) return;
+    if (this.replaying && this.view) return this.go(this.leading(this.lanes, this.cursor, this.view, lane));
+    this.cursor = { ...this.cursor, lead: lane };
+    this.screen.lead(leader(this.lanes, lane));
   }
 
   /** @param {Selection|null} selection */
-  function select(selection) {
-    cursor = { ...cursor, selection };
-    draw();
-    if (selection) screen.reveal(selection.lane); else screen.follow();
-    reporter.soon();
+  select(selection) {
+    this.cursor = { ...this.cursor, selection };
+    this.draw();
+    if (selection) this.screen.reveal(selection.lane);
+    else this.screen.follow();
+    this.reporter.soon();
   }
 
   /**
    * To the next or previous token. The focus stays in the tree if it was there.
    * @param {1|-1} by
    */
-  function stepNode(by) {
-    if (!view?.focus) return;
-    const inTree = screen.tree.has(/** @type {Document|ShadowRoot} */ (box.getRootNode()).activeElement);
-    const next = byNode(lanes, cursor, view, by);
-    playback.pause();
+  stepNode(by) {
+    if (!this.view?.focus) return;
+    const inTree = this.screen.views.tree.has(
+      /** @type {Document|ShadowRoot} */ (this.box.getRootNode()).activeElement,
+    );
+    const next = byNode(this.lanes, this.cursor, this.view, by);
+    this.playback.pause();
     if (!next) return;
-    cursor = next;
-    select(next.selection);
-    if (inTree) screen.tree.focus(next.selection.node);
+    this.cursor = next;
+    this.select(next.selection);
+    if (inTree) this.screen.views.tree.focus(next.selection.node);
   }
 
-  function draw() {
-    if (!replaying) return;
-    view = visible(lanes, cursor, data.least);
-    screen.show(view, lanes, data, playback.isPlaying() && playback.speed() > 0.5);
+  draw() {
+    if (!this.replaying) return;
+    this.view = visible(this.lanes, this.cursor, this.data.least);
+    const quiet = this.playback.isPlaying() && this.playback.speed() > 0.5;
+    this.screen.show(this.view, this.lanes, this.data, quiet);
   }
 
   /** A live run up to now. */
-  function drawLive() {
-    if (!replaying && lanes.length) screen.progress(ongoing(lanes, cursor.lead, data.least), lanes, data);
+  drawLive() {
+    if (!this.replaying && this.lanes.length)
+      this.screen.progress(ongoing(this.lanes, this.cursor.lead, this.data.least), this.lanes, this.data);
   }
 
-  function drawPlaying() {
-    screen.playing(playback.isPlaying(), playback.speed(), lanes[leader(lanes, cursor.lead)]);
+  drawPlaying() {
+    const { lanes, playback } = this;
+    this.screen.playing(playback.isPlaying(), playback.speed(), lanes[leader(lanes, this.cursor.lead)]);
   }
 
   /** @param {Lane[]} next */
-  function setLanes(next) {
-    lanes = next;
-    for (const lane of lanes) Object.assign(lane, { lossy: lossy(lane, data.rules), about: data.proposers?.[lane.proposer] ?? "", apart: data.compared === false });
-    screen.setLanes(lanes, leader(lanes, cursor.lead));
+  setLanes(next) {
+    this.lanes = next;
+    for (const lane of this.lanes) lane.about = this.data.proposers?.[lane.proposer] ?? "";
+    for (const lane of this.lanes) lane.lossy = lossy(lane, this.data.rules);
+    for (const lane of this.lanes) lane.apart = this.data.compared === false;
+    this.screen.setLanes(this.lanes, leader(this.lanes, this.cursor.lead));
   }
 
   // --- replay ---------------------------------------------------------------------------------------------------
 
   /** @param {Traces} traces @param {Wanted} wanted @param {boolean} autoplay */
-  function replay(traces, wanted, autoplay) {
-    setLanes(traces.map(({ trace, label }) => laneOf(trace, label)));
-    replaying = true;
-    screen.ask(null);
-    screen.say(lanes.length ? null : T.empty);
-    screen.setLive(false);
-    const moving = autoplay && wanted.stop === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
-    screen.panels.open(wanted.view);
-    const lead = wanted.lead ?? (wanted.stop === null ? fastest(lanes) : null);
-    move(wantedAt(lanes, { ...wanted, lead, stop: wanted.stop ?? 0 }));
-    playback.suggest(moving ? speedFor(lastStop(lanes, cursor.lead)) : 1);
-    drawPlaying();
-    opening.begin(moving, wanted.stop === null, data.provenance === "measured");
-    reporter.forget();
-    if (moving) playback.play();
+  replay(traces, wanted, autoplay) {
+    this.setLanes(traces.map(({ trace, label }) => laneOf(trace, label)));
+    this.replaying = true;
+    this.screen.question.show(null);
+    this.screen.say(this.lanes.length ? null : T.empty);
+    this.screen.setLive(false);
+    const moving =
+      autoplay && wanted.stop === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.screen.panels.open(wanted.view);
+    const lead = wanted.lead ?? (wanted.stop === null ? fastest(this.lanes) : null);
+    this.move(wantedAt(this.lanes, { ...wanted, lead, stop: wanted.stop ?? 0 }));
+    this.playback.suggest(moving ? speedFor(lastStop(this.lanes, this.cursor.lead)) : 1);
+    this.drawPlaying();
+    this.opening.begin(moving, wanted.stop === null, this.data.provenance === "measured");
+    this.reporter.forget();
+    if (moving) this.playback.play();
   }
 
   /** @param {string} events */
-  function follow(events) {
-    playback.pause();
-    firstRound.reset();
-    replaying = false;
-    setLanes([]);
-    screen.ask(null);
-    screen.setLive(true);
-    box.focus({ preventScroll: true }); // after Run the keys are the player's, and no longer the prompt's
-    screen.progress(null, [], data);
-    feed.follow(events, { prompt: String(data.prompt ?? ""), labels: (data.traces ?? []).map((ref) => ref.label) });
+  follow(events) {
+    this.playback.pause();
+    this.firstRound.reset();
+    this.replaying = false;
+    this.setLanes([]);
+    this.screen.question.show(null);
+    this.screen.setLive(true);
+    this.box.focus({ preventScroll: true }); // after Run the keys are the player's, and no longer the prompt's
+    this.screen.progress(null, [], this.data);
+    this.feed.follow(events, {
+      prompt: String(this.data.prompt ?? ""),
+      labels: (this.data.traces ?? []).map((ref) => ref.label),
+    });
   }
 
   // --- requests by the page ---------------------------------------------------------------------------------------
 
-  function open() {
-    feed.close();
-    const wanted = cursorOf(reporter.stood() ?? data.cursor);
-    cursor = { stop: 0, event: null, selection: null, lead: data.mode === "live" ? null : wanted.lead }; // a new run forgets who led
-    if (data.mode === "live" && data.events) {
-      follow(data.events);
-    } else if (data.traces?.length) {
-      if (!lanes.length) screen.say(T.loading);
-      feed.read(data.traces, (traces) => replay(traces, wanted, Boolean(data.autoplay)));
+  open() {
+    this.feed.close();
+    const wanted = cursorOf(this.reporter.resumed() ?? this.data.cursor);
+    const lead = this.data.mode === "live" ? null : wanted.lead; // a new run forgets who led
+    this.cursor = { stop: 0, event: null, selection: null, lead };
+    if (this.data.mode === "live" && this.data.events) {
+      this.follow(this.data.events);
+    } else if (this.data.traces?.length) {
+      if (!this.lanes.length) this.screen.say(T.loading);
+      this.feed.read(this.data.traces, (traces) => this.replay(traces, wanted, Boolean(this.data.autoplay)));
     } else {
-      replaying = false;
-      setLanes([]);
-      screen.say(T.empty);
+      this.replaying = false;
+      this.setLanes([]);
+      this.screen.say(T.empty);
     }
   }
 
   /** @param {Data} next */
-  function update(next) {
-    data = next;
-    screen.setTheme();
-    screen.setPresenting(Boolean(data.present));
-    screen.box.classList.toggle("views-first", Boolean(data.view_first));
-    screen.setBrief(Boolean(data.brief)); // before a run is scrolled into view
-    const name = nameOf(data);
-    const wish = JSON.stringify(data.cursor ?? null);
-    if (name !== source && name !== ended) {
-      source = name;
-      asked = wish;
-      open();
+  update(next) {
+    this.data = next;
+    this.screen.setTheme();
+    this.screen.setPresenting(Boolean(this.data.present));
+    this.screen.box.classList.toggle("views-first", Boolean(this.data.view_first));
+    this.screen.setBrief(Boolean(this.data.brief)); // before a run is scrolled into view
+    const name = nameOf(this.data);
+    const requested = JSON.stringify(this.data.cursor ?? null);
+    if (name !== this.source && name !== this.ended) {
+      this.source = name;
+      this.asked = requested;
+      this.open();
       return;
     }
     // The page hands back what it received; only a cursor that is new in both senses moves the player.
-    const wanted = cursorOf(data.cursor);
-    if (replaying && wish !== asked && !reporter.reported(wanted) && wanted.stop !== null) {
-      playback.pause();
-      screen.panels.open(wanted.view);
-      move(wantedAt(lanes, wanted));
-      reporter.forget();
+    const wanted = cursorOf(this.data.cursor);
+    const fresh = requested !== this.asked && !this.reporter.reported(wanted);
+    if (this.replaying && fresh && wanted.stop !== null) {
+      this.playback.pause();
+      this.screen.panels.open(wanted.view);
+      this.move(wantedAt(this.lanes, wanted));
+      this.reporter.forget();
     }
-    asked = wish;
-    if (replaying) draw();
+    this.asked = requested;
+    if (this.replaying) this.draw();
   }
 
-  update(first);
-  return {
-    update,
-    destroy() {
-      feed.destroy();
-      playback.destroy();
-      opening.destroy();
-      reporter.destroy();
-      lent.destroy();
-      firstRound.reset();
-      root.replaceChildren();
-    },
-  };
+  destroy() {
+    this.feed.destroy();
+    this.playback.destroy();
+    this.opening.destroy();
+    this.reporter.destroy();
+    this.forwarded.destroy();
+    this.firstRound.reset();
+    this.root.replaceChildren();
+  }
 }

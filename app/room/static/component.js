@@ -80,7 +80,7 @@ function playing(host, inner, node, move, own) {
     },
     setTriggerValue: () => {},
   };
-  import(`${root.replace(/\/r$/, "")}/${node.data.folder}/player.js`).then(({ mount }) => { player = mount(inner, data, calls); });
+  import(`${root.replace(/\/r$/, "")}/${node.data.code}`).then(({ mount }) => { player = mount(inner, data, calls); });
 }
 
 /** The moves that change the drawing: of a player's cursor the pages set their own. @param {any} moves @returns {any[]} */
