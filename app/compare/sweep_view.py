@@ -86,7 +86,7 @@ def _form(
     families = {family.name: family for family in presets.offered("chat" if chat else "text")}
     titles = {name: family.title for name, family in families.items()}
     with st.container(border=True, key="sweep_form"):
-        if not set(state.sweep_families) & titles.keys():  # for models of the other kind, or none
+        if set(state.sweep_families) - titles.keys():  # for models of the other kind
             state.sweep_families = list(titles)
         named = st.pills(
             "Kinds of text",

@@ -125,7 +125,7 @@ class NamesField(NameField):
 
     def write(self, value: Any) -> list[str]:
         """See `TextField.write`."""
-        return [] if set(value) >= set(self.titles()) else list(value)
+        return [] if set(value) >= set(self.titles()) else list(value) or [""]
 
     def start(self) -> Any:
         """All names."""

@@ -9,7 +9,7 @@ import pytest
 
 from app.choosing import presets
 from app.lanes import links
-from app.lanes.fields import NameField, NumberField
+from app.lanes.fields import NameField, NamesField, NumberField
 from app.text import plain
 from app.ui import glossary
 from specdec_core.proposers import PROPOSERS
@@ -207,6 +207,14 @@ def test_a_number_no_widget_can_take_is_not_taken(number: NumberField, text: str
     found, complaints = links.read({number.key: [text]}, [number])
     assert found == {} and len(complaints) == 1
     assert links.read({number.key: [f"{number.usual:g}"]}, [number])[1] == []
+
+
+@pytest.mark.parametrize(("chosen", "texts"), [(["a", "b"], []), (["b"], ["b"]), ([], [""])])
+def test_some_of_several_names(chosen: list[str], texts: list[str]) -> None:
+    """Catches: all names where none was left, and those of other models' prompts."""
+    field = NamesField("kinds", titles=lambda: {"a": "A", "b": "B"})
+    assert field.write(chosen) == texts
+    assert field.read(texts or ["a", "b", "elsewhere"]) == chosen
 
 
 def test_too_many_or_too_long_stop_texts_get_a_sentence() -> None:

@@ -132,7 +132,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     parts: list[Part] = [Component("builder", "tree", data), exchange(tree, values.get("problem"), words)]
     if who == "heads" and tree:
         asked = {"proposer": "medusa", "o.choices": text(tree)}
-        parts.append(Link(words("tree_builder.decode"), f"/?{urlencode(asked)}", "science"))
+        parts.append(Link(words("tree_builder.decode"), f"./?{urlencode(asked)}", "science"))
     return parts
 
 
