@@ -36,7 +36,6 @@ FIXES = (
     + quirks.FRAME
 )
 st.html(quirks.style(CSS + FIXES))
-quirks.restore_address()
 address.catch_up(page.url_path)
 state.presented = presenter.presenting()
 try:

@@ -3,7 +3,8 @@
     python -m benchmarks.heads                       the bundled models on the shipped prompts
     python -m benchmarks.heads --prompts my.jsonl    other prompts, as `specdec sweep --prompts` takes them; in
                                                      benchmarks/heads_prompts.jsonl 220 that no training has seen, in
-                                                     heads_fresh_1.jsonl to _8 others, that no choice was made by
+                                                     heads_people.jsonl those of 2,066 of people, written by who had
+                                                     seen nothing, whose continuation is no loop; none was chosen by
     python -m benchmarks.heads --heldout training/runs/data
                                                      beginnings of documents that were held back from training
     python -m benchmarks.heads --tree-temperature 0.65

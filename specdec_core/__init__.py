@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 from specdec_core.foundations.paths import __version__ as __version__
 from specdec_core.foundations.paths import assets as assets
 from specdec_core.foundations.paths import root as root
+from specdec_core.moved import install as _old_paths
+
+_old_paths()
 
 # Where each public name lives, in the decoder or in a wing beside it (only this table knows of both). Lazy, so that
 # code that only reads traces never imports torch.

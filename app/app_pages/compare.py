@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.choosing import controls, model_picker, more, prompt, settling, warming
+from app.choosing import controls, model_picker, more, prompt, warming
 from app.compare import editor, form, result
 from app.lanes import links
 from app.player import CURSOR
@@ -16,14 +16,12 @@ from app.ui.state import state
 from app.ui.widgets import number
 
 presenter.dress("compare")
-settling.settle()
-editor.start("compare")
-editor.follow()
+editor.start()
 form.take()
 run = flow.Flow("compare", forgets=(*CURSOR, "repeats"))
 
 head, words = st.columns([5, 2.3], vertical_alignment="center")
-with head, st.container(key=presenter.box("title")):
+with head, st.container(key="title"):
     with st.container(horizontal=True):  # its title has no space above it, like the lab's
         st.title("Compare", anchor=False, width="content")
     st.markdown("The same prompt, the same seed, the same machine: race ways of guessing against each other.")
@@ -37,19 +35,16 @@ models = model_picker.loaded()
 missing = models.card.missing if models else {}
 with st.container(border=True, key="desk"):
     writing, choosing = st.columns([3, 2], gap="medium")
-    with writing, st.container(key=presenter.box("prompt")):
+    with writing:
         warming.bar()
         prompt.prompt_box()
     with choosing:
-        with st.container(key=presenter.box("choices")):
-            left, right = st.columns(2, gap="medium")
-            with left:
-                number("slider", "Temperature", links.TEMPERATURE, 0.05, define("Greedy"))
-            with right:
-                number(
-                    "number", "New tokens", links.TOKENS, 1, "The maximum number of tokens each lane writes."
-                )
-        with st.expander("Models, text and seed", icon=":material/tune:", key=presenter.box("settings")):
+        left, right = st.columns(2, gap="medium")
+        with left:
+            number("slider", "Temperature", links.TEMPERATURE, 0.05, define("Greedy"))
+        with right:
+            number("number", "New tokens", links.TOKENS, 1, "The maximum number of tokens each lane writes.")
+        with st.expander("Models, text and seed", icon=":material/tune:", key="more"):
             model_picker.draw()
             more.text_settings(models)
             more.sampling_settings(models)
@@ -58,7 +53,7 @@ with st.container(border=True, key="desk"):
             st.caption(f":material/repeat: {plain(said)}; see the settings.")
 
 shared = controls.plain_lane()
-with st.container(key=presenter.box("lanes")):
+with st.container(key="lanes"):
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.subheader("Lanes", anchor=False, width="content")
         editor.presets_menu()
@@ -66,7 +61,6 @@ with st.container(key=presenter.box("lanes")):
     form.draw(missing)
     if state.look_for:
         st.caption(f":material/visibility: {plain(state.look_for)}")
-editor.keep_in_address()
 
 run.follow(lambda: editor.request(shared, missing))
 if run.shown is None and run.kept is None:
@@ -86,3 +80,4 @@ else:
             icon=":material/history:",
         )
     result.show(run)
+editor.write()

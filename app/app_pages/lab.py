@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import services
-from app.choosing import controls, current, model_picker, more, prompt, settling, warming
+from app.choosing import controls, current, form, lane_form, model_picker, more, prompt, warming
 from app.decoding.models import Choice
 from app.player import CURSOR
 from app.running import flow, header_links, headline, results
@@ -15,12 +15,11 @@ from app.ui.state import state
 from specdec_core.rules import RULES
 
 presenter.dress("lab")
-settling.settle()
-prompt.start_from_address(controls.choices(), next(iter(controls.proposers())))
+form.open_lab()
 run = flow.Flow("lab", forgets=("round", "node"))
 
 head, words = st.columns([5, 2.3], vertical_alignment="center")
-with head, st.container(key=presenter.box("title"), horizontal=True, vertical_alignment="center"):
+with head, st.container(key="title", horizontal=True, vertical_alignment="center"):
     st.title("Specdec Lab", anchor=False, width="content")
     st.markdown(
         "A small model **guesses** the next tokens, the large one **checks** them all in one pass.",
@@ -32,15 +31,15 @@ if complaints := state.complaints:
 models = model_picker.loaded()
 with st.container(border=True, key="desk"):
     writing, choosing = st.columns(2, gap="medium")
-    with writing, st.container(key=presenter.box("prompt"), gap="xsmall"):
+    with writing, st.container(gap="xsmall"):
         prompt.prompt_box()
         about_prompt = st.container()
     with choosing, st.container(gap="xsmall"):
-        with st.container(key=presenter.box("choices"), gap="xsmall"):
+        with st.container(gap="xsmall"):
             controls.essentials(models.card.missing if models else {})
         with st.container(horizontal=True, vertical_alignment="center"):
             run.buttons("Race plain decoding against the proposer on this prompt.")
-            with st.popover("More settings", icon=":material/tune:", key=presenter.box("settings")):
+            with st.popover("More settings", icon=":material/tune:", key="more"):
                 more.draw(models)
         notice = st.container()
 
@@ -48,12 +47,12 @@ run.follow(controls.request)
 with notice:
     warming.show()
     if state.proposer != "none" and not RULES[state.rule].lossless:
-        st.badge(plain(controls.rule_title(state.rule)), icon=":material/warning:", color="orange")
+        st.badge(plain(lane_form.rule_title(state.rule)), icon=":material/warning:", color="orange")
     if not run.asked and (why_not := controls.refusal()):
         st.caption(f":material/block: {plain(why_not)}")
 
 if said := controls.penalty_note():
-    with about_prompt if presenter.shows("prompt") else notice:
+    with about_prompt:
         st.caption(f":material/repeat: {plain(said)}; see More settings.")
 
 run.report("Its settings are set here: press Run to repeat it.")
@@ -81,10 +80,9 @@ with st.container(key="stage"):
     run.play(example)
 with words:  # last: a run that has just been started is to be seen before the glossary is drawn again
     header_links.draw("lab")
-if run.result:
-    parts = {"numbers": headline.show, "charts": results.charts, "download": results.download_box}
-    for part, show in parts.items():
-        if presenter.shows(part):
-            show(run.result)
-    if not presenter.presenting():
-        results.onward(run.result)
+if run.result and not presenter.presenting():
+    headline.show(run.result)
+    results.charts(run.result)
+    results.download_box(run.result)
+    results.onward(run.result)
+form.write_lab()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.lanes import links
 from app.library import lists, opened, picks, rows
 from app.player import CURSOR
 from app.records import listing, visitor
 from app.running import header_links
 from app.text import count, plain
-from app.ui import presenter, quirks, widgets
+from app.ui import address, presenter, quirks, widgets
+from app.ui.state import State, state
 
 # Keep the compare button in sight of the cards on which runs are chosen, below Streamlit's own header.
 STYLE = """<style>
@@ -18,9 +20,14 @@ STYLE = """<style>
 </style>"""
 
 presenter.dress("library")
+if state.opened != "library":
+    params = address.params()
+    values, state.complaints = links.read(params, listing.TABLE, ("picked", *CURSOR))
+    address.fill(listing.TABLE, values)
+    state.opened = "library"
 st.html(quirks.css(rows.STYLE + STYLE))
 head, words = st.columns([5, 2.3], vertical_alignment="center")
-with head, st.container(key=presenter.box("title")):
+with head, st.container(key="title"):
     st.title("Library", anchor=False)
     st.markdown(
         "Every run you finish is kept here automatically. Open one to step through it again, or compare several."
@@ -28,7 +35,7 @@ with head, st.container(key=presenter.box("title")):
 with words:
     header_links.draw("library")
 
-for problem in listing.problems(st.query_params.to_dict(), CURSOR):
+for problem in state.complaints:
     st.warning(plain(problem), icon=":material/link_off:")
 if strange := sum(entry is None for _, entry in picks.listed("picked", 2 * listing.MOST_SHOWN)):
     st.warning(
@@ -37,30 +44,29 @@ if strange := sum(entry is None for _, entry in picks.listed("picked", 2 * listi
     )
 opened.draw(picks.listed("run", listing.MOST_SHOWN))
 
-with st.container(key=presenter.box("search")):
+with st.container(key="search"):
     searching, filtering, ordering = st.columns([3, 1.5, 1.5], vertical_alignment="bottom")
 with searching:
     sought = st.text_input(
         "Search",
-        key="q",
-        bind="query-params",
+        key=State.q.key,
         max_chars=100,
         icon=":material/search:",
         placeholder="prompt, name, proposer, rule or model",
     )
 with filtering:
-    who = widgets.pick("Proposer", listing.proposer_titles(), "who", "Only runs with this proposer.")
+    who = widgets.pick("Proposer", listing.proposer_titles(), State.who.key, "Only runs with this proposer.")
 with ordering:
-    sort = widgets.pick("Order", listing.ORDERS, "sort", "Sorts your own runs.")
+    sort = widgets.pick("Order", listing.ORDERS, State.sort.key, "Sorts your own runs.")
 chosen = picks.picked()
 picks.draw(chosen)
 keys = [entry.key for entry in chosen]
-if presenter.shows("own"):
+if not presenter.presenting():
     if not visitor.is_remembered():
         st.caption(
             ":material/cookie_off: Your browser does not keep this server's cookie, so runs made in this tab are "
             "listed in this tab only, until it is closed or reloaded."
         )
     lists.own_runs(sought, who, sort, keys)
-if presenter.shows("examples"):
     lists.examples(sought, who, keys)
+address.write(listing.TABLE)

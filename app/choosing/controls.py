@@ -7,117 +7,50 @@ from typing import Any
 
 import streamlit as st
 
-from app.decoding import models
 from app.decoding.models import Choice
+from app.decoding.models import family as family_of
 from app.decoding.run import Request
 from app.lanes import links
-from app.text import plain
 from app.ui.glossary import define
 from app.ui.state import State, state
 from app.ui.widgets import number, pick
 from specdec_core.engine.check import remark as remark_on
 from specdec_core.foundations.errors import ModelError, PromptError, SettingsError, SpecdecError
-from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models.generation import OFF
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-from . import current, lane_state, model_picker, settling
+from . import current, form, lane_form, model_picker
 
 USUAL = Settings()
-TERMS = ("Proposer", "Draft model", "Target model")  # defined in the help on proposers
 PROMPT_WORDS = 60  # characters of a prompt that serve as its name
 
 
-def choices() -> dict[str, dict[str, str]]:
-    """The settings that all lanes share and that come from a list, with their values' titles; the first is the
-    default."""
-    return {
-        "model": model_picker.titles(),
-        "device": {name: name for name in links.DEVICES},
-        "dtype": {name: name for name in links.DTYPES},
-    }
-
-
-def proposers() -> dict[str, Any]:
-    """The proposers in the core's order, but with the usual one first and plain decoding last."""
-    first = next(iter(current.guessers()), USUAL.proposer)
-    order = sorted(PROPOSERS, key=lambda name: (name != first, name == "none"))
-    return {name: PROPOSERS[name] for name in order}
-
-
-def rule_title(name: str) -> str:
-    """A rule's title, with "lossy" first where it applies."""
-    rule = RULES[name]
-    return rule.title if rule.lossless else f"lossy: {rule.title}"
-
-
-def length_titles(tree: bool) -> dict[str, str]:
-    """The length policies' titles, for a proposer of trees or of chains."""
-    titles = {name: policy.title for name, policy in LENGTH_POLICIES.items()}
-    return titles | ({USUAL.length_policy: "The tree as proposed"} if tree else {})
-
-
-def length_words(name: str, tree: bool) -> str:
-    """What a length policy does, as Markdown."""
-    if tree and name == USUAL.length_policy:
-        return (
-            "This proposer guesses a tree, whose size is one of its own settings. The other choices make it shallower "
-            "or leave out guesses that are unlikely to pay, where the proposer allows it."
-        )
-    return plain(LENGTH_POLICIES[name].summary)
+def models() -> None:
+    """The control for the models, with what they are good for as its help."""
+    if state.go:  # the run that starts now uses them
+        state.ready_now = None
+    good_for = current.words().good_for or model_picker.note(current.name())
+    pick(
+        "Models",
+        model_picker.titles(),
+        State.model.key,
+        f"{good_for}\n\nThe target model that writes, and what guesses for it. "
+        + " ".join([*model_picker.sizes(), define("Target model")]),
+        on_change=form.models_chosen,
+    )
 
 
 def essentials(missing: Mapping[str, str | None]) -> None:
     """The most important choices. `missing` has a reason for each proposer that these models cannot run."""
-    titles = {
-        name: f"{kind.title} (not with these models)" if missing.get(name) else kind.title
-        for name, kind in proposers().items()
-    }
     with st.grid(2, min_column_width=240, gap="small"):
-        settling.picker()
+        models()
         with st.container():
-            name = pick(
-                "Proposer",
-                titles,
-                State.proposer.key,
-                lambda name: (
-                    f"**{PROPOSERS[name].title}.** {PROPOSERS[name].summary}\n\n"
-                    + define(*(term for term in TERMS if term != PROPOSERS[name].title))
-                ),
-                # whose options these are, or that they are left out
-                named=any(key.startswith("o.") for key in st.query_params)
-                or current.must_be_named(state.proposer),
-            )
-            if missing.get(name):
-                st.caption(f":material/block: {plain(missing[name] or '')}")
+            kind = lane_form.proposer(missing)
     left, right = st.columns(2, gap="small")
     with left:
-        kind = PROPOSERS[name]
-        tree = "tree" in (drafts(kind) or "")
-        uses_length = "length" in kind.uses and name != "none" and not tree
-        # A slider that does nothing says why, without its help too.
-        if tree:
-            most = tree_size(kind)
-            title = f"Guesses per round: a tree{f' of up to {most}' if most else ''}"
-            words = "This proposer guesses a tree; its size is set under More settings."
-        elif not uses_length:
-            title = "Guesses per round: not set here"
-            words = "This proposer has no number of guesses to set."
-        else:
-            title = "Guesses per round, γ"
-            words = "More guesses save more target passes when they are right, and waste drafting when they are wrong."
-        # Where γ sets nothing it is hidden: it would be taken for the tree's size.
-        with st.container(key="guesses" if uses_length else "guesses-unset"):
-            number(
-                "slider",
-                title,
-                links.GAMMA,
-                1,
-                f"{define('Draft length γ', 'Round')}\n\n{words}",
-                disabled=not uses_length,
-            )
+        lane_form.draft_length(kind)
     with right:
         number(
             "slider",
@@ -127,32 +60,6 @@ def essentials(missing: Mapping[str, str | None]) -> None:
             define("Greedy")
             + "\n\nAbove 0 the next token is drawn at random: the higher, the more varied and the harder to guess.",
         )
-
-
-def drafts(kind: Any) -> str | None:
-    """What kind of proposals a proposer makes with the chosen options; None where the core refuses them.
-
-    With an unusable one it is what the proposer begins with, so that the rest of the page stays as it is.
-    """
-    try:
-        options = lane_state.options("o", kind)
-    except SettingsError:
-        options = dict(current.begins(kind.name))
-    try:
-        return str(kind.drafts(Settings(proposer=kind.name, temperature=state.temperature, options=options)))
-    except SpecdecError:
-        return None
-
-
-def tree_size(kind: Any) -> int | None:
-    """The most guesses of a proposer's tree with the chosen options; None where it has no such option."""
-    try:
-        options = kind.read_options(Settings(options=lane_state.options("o", kind)))
-    except SpecdecError:
-        return None
-    return len(getattr(options, "choices", ())) or getattr(
-        options, "nodes", None
-    )  # a tree may be given node by node
 
 
 def plain_lane() -> Settings:
@@ -207,9 +114,10 @@ def chosen_lane() -> Settings:
     Raises:
         SettingsError: one sentence about the first invalid setting.
     """
-    if why_not := State.memory.refusal():
+    lane, why_not = form.read()
+    if why_not:
         raise SettingsError(why_not)
-    return lane_state.read().settings(plain_lane())
+    return lane.settings(plain_lane())
 
 
 def refusal() -> str | None:
@@ -273,7 +181,7 @@ def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:
         draft_length=lane.draft_length, max_new_tokens=lane.max_new_tokens, record=lane.record
     )
     return (
-        asked[0] == models.family(family)
+        asked[0] == family_of(family)
         and current.wraps() == chat
         and not current.system_line()
         and state.prompt == prompt

@@ -8,11 +8,10 @@ from typing import Any
 from app.decoding.api import Family
 from app.ui.state import state
 from specdec_core.settings import Settings
+from specdec_measure.sweep.cases import Audience
 
-from . import model_picker, usual
-from .usual import Usual
-
-LINKED_ANY = "*"
+from . import defaults, model_picker
+from .defaults import Defaults
 
 
 def name() -> str:
@@ -20,9 +19,9 @@ def name() -> str:
     return model_picker.picked()
 
 
-def words() -> Usual:
+def words() -> Defaults:
     """What is usual for the chosen models."""
-    return usual.of(name())
+    return defaults.of(name())
 
 
 def wraps() -> bool:
@@ -38,29 +37,29 @@ def system_line() -> str:
     return state.system.strip()
 
 
-def guessers() -> list[str]:
+def audience() -> Audience:
+    """Whom the prompts are for that suit the chosen models."""
+    return "chat" if wraps() else "text"
+
+
+def proposers() -> list[str]:
     """The proposers worth starting with, the best first."""
-    return usual.guessers(name())
+    return defaults.proposers(name())
 
 
 def options(proposer: str) -> Mapping[str, Any]:
     """What a link means that names a proposer without its options, where that differs from their defaults."""
-    return usual.options(name(), proposer)
+    return defaults.options(name(), proposer)
 
 
 def begins(proposer: str) -> Mapping[str, Any]:
     """The options of a proposer that a visitor starts with, where they differ from their defaults."""
-    return options(proposer) if state.linked in (LINKED_ANY, proposer) else usual.begins(name(), proposer)
-
-
-def must_be_named(proposer: str) -> bool:
-    """Whether an address has to name the proposer, as one that names none means other options of it."""
-    return options(proposer) != usual.begins(name(), proposer)
+    return defaults.begins(name(), proposer)
 
 
 def penalty() -> float | None:
     """The usual repetition penalty for the page's prompt: its kind's, else the models'; None leaves it to them."""
-    return usual.penalty(name(), state.prompt) if wraps() else None
+    return defaults.penalty(name(), state.prompt) if wraps() else None
 
 
 def penalty_of_own(models: Family | None) -> float | None:
@@ -81,7 +80,9 @@ def penalty_of_many(lane: Settings, models: str, prompt: str) -> float | None:
     """
     given = lane.repetition_penalty
     own = not state.generation or state.repetition_penalty is not None
-    return given if own or given != usual.penalty(models, prompt) else usual.of(models).repetition_penalty
+    return (
+        given if own or given != defaults.penalty(models, prompt) else defaults.of(models).repetition_penalty
+    )
 
 
 def shown_before() -> tuple[str, str]:
@@ -92,5 +93,5 @@ def shown_before() -> tuple[str, str]:
     if state.model != model_picker.AUTO:
         return state.proposer, name()
     family = model_picker.usual()
-    chosen = state.proposer != guessers()[0]
-    return state.proposer if chosen or family == name() else usual.guessers(family)[0], family
+    chosen = state.proposer != proposers()[0]
+    return state.proposer if chosen or family == name() else defaults.proposers(family)[0], family

@@ -18,7 +18,6 @@ from app.decoding.api import Family
 from app.decoding.models import Choice, Status, family, permitted
 from app.lanes import links
 from app.text import plain
-from app.ui import quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 from specdec_core.foundations.errors import ModelError
@@ -180,14 +179,14 @@ def draw() -> None:
         st.text_input(
             "Target",
             key=State.target.key,
-            bind="query-params",
+            persist_state="session",
             placeholder="openai-community/gpt2",
             help=words,
         )
         st.text_input(
             "Draft",
             key=State.draft.key,
-            bind="query-params",
+            persist_state="session",
             placeholder="distilbert/distilgpt2",
             help="A smaller model, best with the same tokenizer: one with another tokenizer drafts by text or by "
             "shared tokens. Leave it empty to use none. " + words,
@@ -196,16 +195,16 @@ def draw() -> None:
     device, dtype = st.columns(2)
     device.selectbox(
         "Device",
-        links.DEVICES,
+        list(links.DEVICE.titles()),
         key=State.device.key,
-        bind="query-params",
+        persist_state="session",
         help="Where the models run; auto takes the fastest device.",
     )
     dtype.selectbox(
         "Number format",
-        links.DTYPES,
+        list(links.DTYPE.titles()),
         key=State.dtype.key,
-        bind="query-params",
+        persist_state="session",
         help="How the weights are stored. float32 is slow on a GPU; 16-bit formats can change near ties.",
     )
     _memory()
@@ -228,7 +227,7 @@ def _memory() -> None:
         if found is None:
             st.caption(":material/hourglass_top: Looking up how much memory these models need.")
         elif waiting:
-            quirks.rerun()
+            st.rerun()
         elif found.fits is False:
             st.warning(plain(found.words), icon=":material/memory:")
         else:

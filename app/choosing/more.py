@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
 from app.decoding.api import Family
@@ -12,17 +10,12 @@ from app.text import plain
 from app.ui import quirks
 from app.ui.glossary import define
 from app.ui.state import State, state
-from app.ui.widgets import number, pick, switch
-from specdec_core.lengths import LENGTH_POLICIES
+from app.ui.widgets import number, switch
 from specdec_core.proposers import PROPOSERS
-from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-from . import controls, current, model_picker, options
+from . import controls, current, lane_form, model_picker
 
-MEMORY_WORDS = (
-    "Wide trees need memory for keys, values and probabilities. What exceeds this is left out; 0: no limit."
-)
 STOPS = (r"\n\n", r"\n")
 WIDE = """
 :--popover:has(.st-key-more-settings) { width: min(72rem, calc(100vw - 2rem)) !important; max-width: none !important; }
@@ -36,11 +29,12 @@ def draw(models: Family | None) -> None:
         guesses, judges, lengths = st.columns(3, gap="medium")
         kind = PROPOSERS[state.proposer]
         with guesses:
-            _guessing(kind)
+            st.markdown(f"**{plain(kind.title)}**")
+            lane_form.guessing(kind)
         with judges:
-            _judging(kind)
+            lane_form.judging(kind)
         with lengths:
-            remark = _lengths(kind)
+            remark = lane_form.lengths(kind)
         st.divider()
         model, text, sampling = st.columns(3, gap="medium")
         with model:
@@ -54,75 +48,13 @@ def draw(models: Family | None) -> None:
         remark.caption(f":material/info: {plain(said)}")
 
 
-def _guessing(kind: Any) -> None:
-    st.markdown(f"**{plain(kind.title)}**")
-    options.draw("o", kind)
-    if not kind.Options.model_fields:
-        st.caption("This proposer has no settings of its own.")
-
-
-def _judging(kind: Any) -> None:
-    titles = {
-        name: controls.rule_title(name) + (" (not with this proposer)" if _unsuited(rule, kind) else "")
-        for name, rule in RULES.items()
-    }
-    rule = RULES[
-        pick(
-            "Acceptance rule",
-            titles,
-            State.rule.key,
-            define("Acceptance rule", "Lossless", "Lossy", "Rejected"),
-        )
-    ]
-    if not rule.lossless:
-        st.markdown(
-            ":orange-badge[:material/warning: lossy] The text no longer follows the target model's own distribution."
-        )
-    st.caption(plain(rule.summary))
-    options.draw("r", rule)
-
-
-def _unsuited(rule: Any, kind: Any) -> bool:
-    """Whether the rule cannot judge what the proposer drafts; False where that is unknown."""
-    drafts = controls.drafts(kind)
-    return drafts is not None and rule.unsuited(drafts) is not None
-
-
-def _lengths(kind: Any) -> Any:
-    """Returns the placeholder for a remark that depends on all settings."""
-    tree = "tree" in (controls.drafts(kind) or "")
-    titles, help_words = controls.length_titles(tree), define("Length policy", "Draft length γ")
-    policy = LENGTH_POLICIES[pick("How far to guess", titles, State.length.key, help_words)]
-    st.caption(controls.length_words(policy.name, tree))
-    options.draw("l", policy)
-    remark = st.container()
-    words = (
-        "Starts guessing the next round while the target still checks this one; a wrong start is thrown away."
-    )
-    switch(
-        "Guess while the target checks",
-        words if kind.can_overlap else f"{words}\n\n{plain(kind.title)} cannot do this.",
-        key=State.overlap.key,
-        bind="query-params",
-        disabled=not kind.can_overlap,
-    )
-    number(
-        "number",
-        "Memory for a round, MB (0: no limit)",
-        links.MEMORY,
-        1,
-        MEMORY_WORDS,
-    )
-    return remark
-
-
 def text_settings(models: Family | None) -> None:
     """Where the text stops, and the chat template. `models` are the chosen models once they are loaded."""
     st.multiselect(
         "Stop at",
         STOPS,
         key=State.stop.key,
-        bind="query-params",
+        persist_state="session",
         accept_new_options=True,
         max_selections=8,
         placeholder="Nothing",
@@ -134,15 +66,12 @@ def text_settings(models: Family | None) -> None:
             "Use the chat template",
             "This model was trained on conversations; the template wraps the prompt as a user's message. Without it "
             "the model continues the text.",
-            value=True,
             key=State.chat.key,
-            bind="query-params",
             persist_state="session",
         )
         st.text_input(
             "System prompt",
             key=State.system.key,
-            bind="query-params",
             persist_state="session",
             max_chars=links.MAX_SYSTEM,
             placeholder="the template's default",
@@ -220,9 +149,8 @@ def _generation(models: Family | None) -> None:
         "at every temperature, except in the examples of code, rewriting and summaries. A model's authors can set a "
         "repetition penalty, min-p or no repeated sequences in its generation_config.json. With this on, these "
         "defaults apply where the settings above are off or empty; with this off, only the settings above are used.",
-        value=True,
         key=State.generation.key,
-        bind="query-params",
+        persist_state="session",
     )
     if models is not None:
         for said in models.card.generation.remarks(Settings(**controls.decided())):

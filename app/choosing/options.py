@@ -1,36 +1,28 @@
-"""Options of proposers, rules and length policies: widgets from the core's declarations, kept in the page's address."""
+"""Options of proposers, rules and length policies: widgets from the core's declarations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
-from app.lanes import links
 from app.text import plain
 from app.ui.widgets import number_box, switch
 from specdec_core.foundations.options import OptionField, fields
 
-from . import lane_state
-from .lane_state import begins, left_out, option_key, shown
+from . import form as form_state
 
 SLIDER_STEPS = 200  # a number with more values than this gets a text box
 
 
-def draw(prefix: str, kind: Any, form: str = "") -> None:
-    """The widgets of one kind's options. Their values stay while another kind is chosen.
-
-    They are kept in the address, except those of a lane's `form`, which has its own place there.
-    """
-    known, preferred = fields(kind.Options), begins(prefix, kind)
-    for field in known.values():
-        key = option_key(prefix, kind.name, field.name, form)
+def draw(prefix: str, owner: Any, form: str = "") -> None:
+    """The widgets of one owner's options, in a lane's `form`. Their values stay while another owner is chosen."""
+    for field in fields(owner.Options).values():
+        key = form_state.option_key(prefix, owner.name, field.name, form)
         if key not in st.session_state:
-            st.session_state[key] = shown(field, preferred.get(field.name, field.default))
-        _widget(field, kind, key)
-    if not form:
-        _keep_in_address(prefix, kind, known)
+            begins = form_state.begins(prefix, owner)
+            st.session_state[key] = form_state.shown(field, begins.get(field.name, field.default))
+        _widget(field, owner, key)
 
 
 def _widget(field: OptionField, owner: Any, key: str) -> None:
@@ -56,7 +48,7 @@ def _number(field: OptionField, owner: Any, common: dict[str, Any]) -> None:
         return
     number_box(
         field.title,
-        lambda typed: lane_state.refusal(field, owner, typed),
+        lambda typed: form_state.refusal(field, owner, typed),
         step=step,
         format=None if cast is int else "%g",
         placeholder="chosen automatically"
@@ -80,19 +72,3 @@ def _slides(field: OptionField, step: float) -> bool:
 
 def _worded(value: Any) -> str:
     return str(value).replace("-", " ")
-
-
-def _keep_in_address(prefix: str, kind: Any, known: Mapping[str, OptionField]) -> None:
-    wanted, omitted = {}, left_out(prefix, kind)
-    for field in known.values():
-        held = st.session_state[option_key(prefix, kind.name, field.name)]
-        if held is not None and held != shown(field, omitted.get(field.name, field.default)):
-            text = held if field.kind == "list" else field.write(held)
-            if len(text) <= links.MAX_PROMPT_IN_LINK:
-                wanted[f"{prefix}.{field.name}"] = text
-    for address in list(st.query_params):
-        if address.startswith(f"{prefix}.") and address not in wanted:
-            del st.query_params[address]
-    for address, text in wanted.items():
-        if st.query_params.get(address) != text:
-            st.query_params[address] = text

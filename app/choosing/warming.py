@@ -10,18 +10,17 @@ import streamlit as st
 from app import services
 from app.decoding.models import Choice
 from app.text import plain
-from app.ui import quirks
 from app.ui.fragment import fragment
 from app.ui.state import state
 
-from . import current, model_picker, settling
+from . import controls, current, model_picker
 
 
 def bar() -> None:
     """The control for the models, and beside it what is loading."""
     left, right = st.columns([3, 2], gap="small", vertical_alignment="bottom")
     with left:
-        settling.picker()
+        controls.models()
     with right:
         show()
 
@@ -36,7 +35,7 @@ def show() -> None:
     def follow() -> None:
         now = services.shelf().status(Choice()) if bundled else model_picker.preparing()
         if (bundled or waiting) and (now is None or now.state != "loading"):
-            quirks.rerun()
+            st.rerun()
         elif bundled:
             st.caption(":material/hourglass_top: Models warming up; Run waits for them.")
         elif line := _news():

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping
 
 import streamlit as st
 
-from app.choosing import controls, current, presets, prompt
-from app.choosing.usual import begins
+from app.choosing import controls, current, presets
+from app.choosing import form as widgets
 from app.decoding.run import Request
 from app.lanes import lane as core
 from app.lanes import links, naming
+from app.lanes.fields import NameField, NamesField
 from app.lanes.lane import LETTERS, Lane
 from app.player import CURSOR
 from app.text import plain
@@ -27,21 +28,18 @@ from specdec_core.settings import Settings
 
 from . import form, whatif
 
-# Keys that the tabs handle.
-FURTHER = (
-    *("tab", "repeats", "sweep", "sweep_families", "sweep_measure"),
-    *whatif.KEYS,
-    *CURSOR,
-)
-# The tabs below the lanes after the race's, by the parts of the page that a link can hide.
-TABS = {
-    "table": "Table",
-    "charts": "Charts",
-    "sweep": "Prompts",
-    "whatif": "What if",
-    "download": "Take along",
-}
 RACE = "Race"
+WHAT_IF = "What if"
+TABS = (RACE, "Table", "Charts", "Prompts", WHAT_IF, "Take along")
+TABLE = (
+    NameField("tab", titles=lambda: {name: name for name in TABS}),
+    NamesField(
+        "sweep_families",
+        titles=lambda: {each.name: each.title for each in presets.offered(current.audience())},
+    ),
+    *links.SWEEP,
+)
+FURTHER = ("lane", "repeats", "sweep", *whatif.KEYS, *whatif.OLD_KEYS, *CURSOR)  # read elsewhere
 # On a phone a lane is one line: chip, proposer, unusual settings, and its two buttons as icons.
 STYLE = """<style>
 [class*="st-key-lane"][class*="-refused"] p { font-size: 0.875rem; line-height: 1.4; }
@@ -65,37 +63,32 @@ STYLE = """<style>
 ACTIONS = {"copy": "Duplicate", "left": "Move left", "right": "Move right", "remove": "Remove"}
 
 
-def start(page: str) -> None:
-    """On the page's first run in a session: lanes and prompt from the address, and its errors."""
-    if prompt.has_begun(page):
+def start() -> None:
+    """On the page's first run: lanes, settings and prompt from the address, and its errors; then follow the models."""
+    params = widgets.open_page("compare", TABLE, FURTHER)
+    if params is None:
+        _follow()
         return
-    named = st.query_params.get_all("lane")
+    named = params.get("lane", [])
     found, complaints = core.from_address(named, usual())
     if not named and state.lanes:  # back from another page
         found = lanes()
-    if "run" not in st.query_params:
-        state.noted.pop(page, None)  # the last comparison is shown again
     _replace(found)
-    params = {key: value for key, value in st.query_params.to_dict().items() if key != "lane"}
-    numbers = [*links.SHARED, *links.SWEEP]
-    wrong = links.problems(params, controls.choices(), numbers, further=FURTHER, page=page)
-    tab = params.get(State.tab.key, RACE)
-    strange = tab not in (RACE, *TABS.values())
-    if strange:
-        wrong.append(links.unknown("tab", tab, RACE, TABS.values()))
-    if strange or (
-        tab == TABS["whatif"] and "run" not in params
-    ):  # that tab says it itself once there is a run
-        wrong += whatif.nonsense(params)
-    prompt.begin(page, [*wrong, *complaints])
+    state.usual_lanes = usual()
+    state.last_picked.pop(State.tab.key, None)
+    asked = params.get(State.tab.key, [RACE])[-1]
+    # with a run, its tab says this itself
+    if asked not in TABS or (asked == WHAT_IF and "run" not in params):
+        complaints = whatif.nonsense(whatif.choices_in(params)) + complaints
+    state.complaints = state.complaints + complaints
 
 
 def usual() -> tuple[Lane, ...]:
     """The initial lanes for the chosen models."""
-    return core.usual({name: begins(current.name(), name) for name in current.guessers()})
+    return core.usual({name: current.begins(name) for name in current.proposers()})
 
 
-def follow() -> None:
+def _follow() -> None:
     """If the models changed and the lanes were the usual ones, switch to the new usual ones, unless somebody is at work
     on them."""
     before, state.usual_lanes = state.usual_lanes, usual()
@@ -108,11 +101,10 @@ def lanes() -> list[Lane]:
     return list(state.lanes.values())
 
 
-def keep_in_address() -> None:
-    """Write the lanes to the address."""
-    wanted = core.to_address(lanes(), usual())
-    if st.query_params.get_all("lane") != wanted:
-        st.query_params["lane"] = wanted
+def write() -> None:
+    """At the end of the page's run: let its address say what is chosen."""
+    texts = core.to_address(lanes(), usual())
+    widgets.write_page(TABLE, {"lane": texts} if texts else {}, ("lane",))
 
 
 def request(shared: Settings, missing: Mapping[str, str | None]) -> Request:
@@ -123,7 +115,7 @@ def request(shared: Settings, missing: Mapping[str, str | None]) -> Request:
     """
     subject = controls.subject()
     for number, (name, lane) in enumerate(state.lanes.items(), start=1):
-        if why_not := form.broken(name, lane) or lane.refusal(shared, missing):
+        if why_not := form.broken(name) or lane.refusal(shared, missing):
             raise SettingsError(f"Lane {LETTERS[number]}: {why_not}")
     found = lanes()
     return Request(
@@ -173,7 +165,7 @@ def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
                 st.caption(plain(summary + (" · open below" if state.editing == name else "")))
                 if not RULES[lane.rule].lossless:
                     st.badge("lossy", icon=":material/warning:", color="orange")
-                if why_not := form.broken(name, lane) or lane.refusal(shared, missing):
+                if why_not := form.broken(name) or lane.refusal(shared, missing):
                     with st.container(key=f"{name}-refused"):
                         st.markdown(f":material/block: {plain(why_not)}")
                 _buttons(name, number, count)

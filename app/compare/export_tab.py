@@ -10,7 +10,7 @@ import streamlit as st
 from app import services
 from app.decoding.api import Family
 from app.decoding.run import Run
-from app.running import downloads
+from app.running.downloads import button, of_run
 from app.text import count
 from specdec_core.models.chat import Chat
 from specdec_core.models.generation import OFF
@@ -47,18 +47,13 @@ def show(
     rows = table(traces, lanes, again, ledgers, numbers)
     st.markdown("**The table**")
     with st.container(horizontal=True):
-        _download("CSV", "csv", "text/csv", run, lambda: csv_of(frame(rows, labels)))
-        _download(
-            "JSON",
-            "json",
-            "application/json",
-            run,
-            lambda: to_json(rows, labels, _about(run, traces), ledgers),
-        )
+        name = f"specdec-compare-{run.id}"
+        button("CSV", lambda: csv_of(frame(rows, labels)), f"{name}.csv", icon="table_view")
+        button("JSON", lambda: to_json(rows, labels, _about(run, traces), ledgers), f"{name}.json")
         if again:
-            _download("Repeats (CSV)", "repeats.csv", "text/csv", run, lambda: to_csv(again))
+            button("Repeats (CSV)", lambda: to_csv(again), f"{name}-repeats.csv", icon="table_view")
     st.markdown("**The race, and each lane's record**")
-    downloads.of_run(run)
+    of_run(run)
     if turns := len(speeds(again, 0)):
         st.caption(f"All of the first run; the table above has the mean of {count(turns, 'repeat')}.")
     st.markdown("**A lane's settings in other programs**")
@@ -120,18 +115,6 @@ def checked(lane: Settings) -> str:
 def _message(header: Header) -> Chat | None:
     """The run's prompt as a chat message, where it was one."""
     return Chat(header.prompt, header.system) if header.chat else None
-
-
-def _download(title: str, kind: str, mime: str, run: Run, data: Any) -> None:
-    st.download_button(
-        title,
-        data=data,
-        file_name=f"specdec-compare-{run.id}{'-' if '.' in kind else '.'}{kind}",
-        mime=mime,
-        on_click="ignore",
-        icon=":material/table_view:",
-        key=f"table-{kind}",
-    )
 
 
 def _about(run: Run, traces: Sequence[Trace]) -> dict[str, Any]:

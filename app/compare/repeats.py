@@ -17,7 +17,7 @@ from app.lanes.naming import letters
 from app.records import visitor
 from app.running.flow import HERE
 from app.text import count, plain
-from app.ui import address, quirks
+from app.ui import address
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 from specdec_core.foundations.errors import SpecdecError
@@ -107,7 +107,7 @@ def controls(run: Run, refused: str | None) -> None:
             return
         current.seen()
         if not current.active:
-            quirks.rerun()
+            st.rerun()
         done, total = len(current.rows), current.order.cells
         st.progress(min(1.0, done / total), text=f"{done} of {count(total, 'cell')} measured")
 

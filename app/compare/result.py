@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app import services
-from app.choosing import current, usual
+from app.choosing import current, defaults
 from app.decoding.run import Run
 from app.running.flow import Flow
 from app.running.why import Why, held_up_words
 from app.running.why import html as html_of_why
 from app.text import count, plain
 from app.ui import presenter, quirks, tables
-from app.ui.state import State
+from app.ui.state import State, state
 from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
@@ -30,36 +30,29 @@ STYLE = "<style>.st-key-tab > div > :--tab { min-height: calc(100vh - 6rem); }</
 
 
 def show(run: Flow) -> None:
-    """The tabs that the link leaves; those after the first need a finished run with its plain lane."""
+    """The tabs; those after the first need a finished run with its plain lane."""
     shown, active = run.shown, run.active
     assert shown is not None
     origin = repeats.origin(shown)
     if presenter.presenting():
         run.play(note=origin)
         return
-    draws = {
-        "table": _table,
-        "charts": _charts,
-        "sweep": _prompts,
-        "whatif": _what_if,
-        "download": _take_along,
-    }
-    further = {editor.TABS[part]: draw for part, draw in draws.items() if presenter.shows(part)}
     st.html(quirks.css(STYLE))
-    names = [editor.RACE, *further]
-    tabs = dict(
-        zip(names, st.tabs(names, key=State.tab.key, on_change="rerun", bind="query-params"), strict=True)
-    )
+    if state.tab not in editor.TABS:  # not drawn before, as in a presentation
+        state.tab = state.last_picked.get(State.tab.key, editor.RACE)
+    tabs = dict(zip(editor.TABS, st.tabs(editor.TABS, key=State.tab.key, on_change="rerun"), strict=True))
+    state.last_picked[State.tab.key] = state.tab
     found = {} if active else shown.traces  # read once: each is looked up, and perhaps unpacked
     numbers, traces = list(found), list(found.values())
     ready = bool(traces) and 0 in numbers
     with tabs[editor.RACE]:
         if tabs[editor.RACE].open:
             run.play(note=origin)
-            if ready and presenter.shows("why"):
+            if ready:
                 verdicts(shown, traces, numbers)
                 divergences.draw(shown, traces, numbers)
-    for name, draw in further.items():
+    draws = _table, _charts, _prompts, _what_if, _take_along
+    for name, draw in zip(editor.TABS[1:], draws, strict=True):
         with tabs[name]:
             if not tabs[name].open:
                 continue
@@ -178,7 +171,7 @@ def _prompts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
 
     request, lanes = shown.request, shown.request.lanes
     if shown.templated:
-        models = request.choice.target or usual.TINY
+        models = request.choice.target or defaults.TINY
         lanes = tuple(
             lane.but(repetition_penalty=current.penalty_of_many(lane, models, request.prompt))
             for lane in lanes

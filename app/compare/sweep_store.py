@@ -12,22 +12,21 @@ import zlib
 from dataclasses import asdict
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import Connection, Row, delete, func, select, update
 
 from app.decoding.jobs import OVER
-from app.decoding.models import Choice
 from app.records.database import Database
 from app.records.keys import digest
 from app.records.packing import pack, unpack
 from app.records.processes import is_dead, own_name
 from app.records.schema import sweeps
 from specdec_core.foundations.errors import SpecdecError
-from specdec_core.settings import Settings
-from specdec_measure.sweep.cases import Case
 from specdec_measure.sweep.measured import MeasuredCase
 
 from .sweep import Order, Sweep
 
+ORDER = TypeAdapter(Order)
 WRITE_S = 5.0  # between two writes of a sweep under way
 DEAD_S = (
     300.0  # a process of another machine that wrote nothing for this long is dead; a cell may take a while
@@ -58,7 +57,7 @@ class SweepTable:
     def write(self, job: Sweep) -> None:
         """Write what a sweep of this process has measured; one that was deleted meanwhile ends."""
         rows = pack([json.dumps([asdict(row) for row in job.rows])])
-        ordered, about = _ordered(job.order), json.dumps(job.about)
+        ordered, about = ORDER.dump_json(job.order).decode(), json.dumps(job.about)
         values = {
             "process": self.process, "state": job.state, "error": job.error, "about": about, "rows": rows,
             "bytes": len(rows) + len(ordered) + len(about), "written": time.time(),
@@ -119,7 +118,7 @@ def _read(row: Row[Any], owner: str | None) -> Sweep | None:
     """The sweep of a row; None if another version wrote it."""
     try:
         rows = [MeasuredCase(**one) for one in json.loads(unpack(row.rows)[0])]
-        order, about = _order(row.ordered), json.loads(row.about)
+        order, about = ORDER.validate_json(row.ordered), json.loads(row.about)
     except (SpecdecError, KeyError, TypeError, ValueError, zlib.error):
         return None
     job = Sweep(
@@ -133,31 +132,3 @@ def _read(row: Row[Any], owner: str | None) -> Sweep | None:
     if not job.elsewhere:
         job.over()
     return job
-
-
-def _ordered(order: Order) -> str:
-    return json.dumps(
-        {
-            "cases": [asdict(case) for case in order.cases],
-            "lanes": [lane.model_dump(mode="json") for lane in order.lanes],
-            "labels": order.labels,
-            "repeats": order.repeats,
-            "choice": asdict(order.choice) if isinstance(order.choice, Choice) else None,
-        }
-    )
-
-
-def _order(content: str) -> Order:
-    """What `_ordered` wrote.
-
-    Raises:
-        SpecdecError, KeyError, TypeError, ValueError: if another version did.
-    """
-    given = json.loads(content)
-    return Order(
-        tuple(Case(**case) for case in given["cases"]),
-        tuple(Settings(**lane) for lane in given["lanes"]),
-        tuple(given["labels"]),
-        given["repeats"],
-        Choice(**given["choice"]) if given["choice"] else None,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import streamlit as st
 
@@ -12,11 +12,13 @@ from app.choosing import presets
 from app.decoding.jobs import OVER, Busy
 from app.decoding.models import Choice
 from app.lanes import links
+from app.lanes.fields import NumberField
 from app.lanes.naming import letters
 from app.records import visitor
 from app.records.database import Unavailable
+from app.running.downloads import button
 from app.text import count, plain
-from app.ui import address, quirks, tables
+from app.ui import address, tables
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 from app.ui.widgets import number_box
@@ -39,11 +41,6 @@ if TYPE_CHECKING:  # plotly is imported with the first chart
     from app.charts.matrix import Measure
 
 ADDRESS = "sweep"
-MEASURES: dict[Measure, str] = {
-    "speedup": "Speedup",
-    "tokens_per_pass": "Tokens per pass τ",
-    "alpha": "Acceptance rate α",
-}
 FAILURES = 5  # shown one by one
 
 
@@ -89,14 +86,14 @@ def _form(
     families = {family.name: family for family in presets.offered("chat" if chat else "text")}
     titles = {name: family.title for name, family in families.items()}
     with st.container(border=True, key="sweep_form"):
+        if set(state.sweep_families) - titles.keys():  # for models of the other kind
+            state.sweep_families = list(titles)
         named = st.pills(
             "Kinds of text",
             list(titles),
             selection_mode="multi",
-            default=list(titles),
             format_func=titles.__getitem__,
-            key="sweep_families",
-            bind="query-params",
+            key=State.sweep_families.key,
             persist_state="session",
             wrap=True,
             help="The example prompts that ship with the lab.",
@@ -187,13 +184,12 @@ def _penalty(given: float | None) -> str:
     return "" if given in (None, 1) else f", with a repetition penalty of {given:g}"
 
 
-def _box(number: links.Number) -> dict[str, Any]:
+def _box(number: NumberField) -> dict[str, Any]:
     """What a number's box is drawn with."""
     return {
         "refusal": number.refusal,
-        "value": int(number.default),
+        "step": 1,
         "key": number.key,
-        "bind": "query-params",
         "persist_state": "session",
     }
 
@@ -224,7 +220,7 @@ def _watch(job: Sweep) -> None:
         shown = sweeps().get(job.id, visitor.of_session()) or job if job.elsewhere else job
         shown.seen()
         if began_active != shown.active or ADDRESS not in st.query_params:
-            quirks.rerun()
+            st.rerun()
         rows = list(shown.rows)
         with st.container(horizontal=True, vertical_alignment="center", key="sweep_state"):
             _state(shown, len(rows))
@@ -330,18 +326,17 @@ def matrix(rows: Sequence[MeasuredCase], about: dict[str, object], provenance: s
     table = summary(rows)
     titles = {family.name: family.title for family in presets.families()}
     table["family"] = [titles.get(name, name) for name in table["family"]]
+    measures = links.SWEEP_MEASURE.titles()
     measure = st.segmented_control(
         "Shown in each cell",
-        list(MEASURES),
-        default="speedup",
-        format_func=MEASURES.__getitem__,
-        key="sweep_measure",
-        bind="query-params",
+        list(measures),
+        format_func=measures.__getitem__,
+        key=State.sweep_measure.key,
         persist_state="session",
         required=True,
         help="These differ: tokens per pass leaves out what guessing costs, and α leaves out how long drafts are.",
     )
-    measure = measure or "speedup"  # a link may not name one
+    address.write([links.SWEEP_MEASURE])
     origin = [provenance, str(about.get("machine", "")), str(about.get("device", ""))]
     origin.append(
         "all prompts' judged guesses together"
@@ -350,7 +345,7 @@ def matrix(rows: Sequence[MeasuredCase], about: dict[str, object], provenance: s
     )
     shared = about.get("lanes")
     origin[-1] += _penalty(shared[0].get("repetition_penalty") if isinstance(shared, list) else None)
-    draw(comparison_matrix(table, measure, " · ".join(filter(None, origin))), "sweep_matrix")
+    draw(comparison_matrix(table, cast("Measure", measure), " · ".join(filter(None, origin))), "sweep_matrix")
     if measure == "speedup" and any(noisy(line) for line in table.to_dict("records")):
         st.caption(
             ":material/warning: ? marks a speedup above the tokens per pass, which guessing cannot reach: the timing "
@@ -424,33 +419,11 @@ def _downloads(job: Sweep) -> None:
     rows = list(job.rows)
     name = f"specdec-sweep-{job.id}"
     with st.container(horizontal=True, key="sweep_downloads"):
-        for title, data, file, kind, words in (
-            ("Cells (CSV)", lambda: to_csv(rows), f"{name}-cells.csv", "text/csv", "One row per cell."),
-            (
-                "Matrix (CSV)",
-                lambda: csv_of(summary(rows)),
-                f"{name}-matrix.csv",
-                "text/csv",
-                "One row per kind of text and lane, with quartiles and intervals.",
-            ),
-            (
-                "Everything (JSON)",
-                lambda: to_json(job.about, rows),
-                f"{name}.json",
-                "application/json",
-                "Cells, matrix, settings, models, machine and versions.",
-            ),
-        ):
-            st.download_button(
-                title,
-                data=data,
-                file_name=file,
-                mime=kind,
-                on_click="ignore",
-                icon=":material/download:",
-                key=f"sweep_{file.rpartition('-')[2]}",
-                help=words,
-            )
+        button("Cells (CSV)", lambda: to_csv(rows), f"{name}-cells.csv", "One row per cell.", "table_view")
+        about = "One row per kind of text and lane, with quartiles and intervals."
+        button("Matrix (CSV)", lambda: csv_of(summary(rows)), f"{name}-matrix.csv", about, "table_view")
+        about = "Cells, matrix, settings, models, machine and versions."
+        button("Everything (JSON)", lambda: to_json(job.about, rows), f"{name}.json", about)
 
 
 def _duration(seconds: float) -> str:

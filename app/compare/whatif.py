@@ -1,7 +1,6 @@
 """The what-if view's choices, their form in an address, and its answers. Nothing here imports streamlit.
 
-Keys of the address: wp the profile, wb the batch, wc the context, wt and wd the sizes of a modelled machine's target
-and draft, published ones or the visitor's own, such as 14B.
+The sizes of a modelled machine's target and draft are published ones or the visitor's own, such as 14B.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from app.charts.batches import Texts
-from app.lanes import links
+from app.lanes.fields import Params, short, unknown
+from app.lanes.links import whole
 from app.text import count
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import PROPOSERS
@@ -27,12 +27,18 @@ from specdec_measure.sweep.measured import MeasuredCase
 
 from .timing import timing
 
-KEYS = ("wp", "wb", "wc", "wt", "wd")  # this view's address keys
-SIZES = ("wt", "wd")
+KEYS = ("machine", "batch", "context", "target_size", "draft_size")  # this view's address keys
+SIZES = ("target_size", "draft_size")
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 CONTEXTS = (128, 512, 2_048, 8_192, 32_768)  # of modelled machines, the default first
 TARGETS = ("8B", "70B", "3B", "1.5B", "1B", "0.5B")
-NAMES = {"wp": "machine", "wb": "batch", "wc": "context", "wt": "target size", "wd": "draft size"}
+OLD_KEYS = {
+    "wp": "machine",
+    "wb": "batch",
+    "wc": "context",
+    "wt": "target_size",
+    "wd": "draft_size",
+}  # of older links
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +70,26 @@ def suited(known: Mapping[str, Profile], target: str) -> dict[str, Profile]:
 
 def options(known: Mapping[str, Profile], params: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """The options for each key with their titles, the default first; later keys depend on earlier ones."""
-    found = {"wp": {name: f"{one.kind} · {one.label}" for name, one in known.items()}}
-    name = params.get("wp", "")
+    found = {"machine": {name: f"{one.kind} · {one.label}" for name, one in known.items()}}
+    name = params.get("machine", "")
     profile = known[name if name in known else next(iter(known))]
     if isinstance(profile, RecordedProfile):
-        batch = int(one_of(params.get("wb"), [str(one) for one in profile.batches]))
-        found["wb"] = {str(one): str(one) for one in profile.batches}
-        found["wc"] = {str(one): f"{one:,} tokens" for one in profile.contexts(batch)}
+        batch = int(one_of(params.get("batch"), [str(one) for one in profile.batches]))
+        found["batch"] = {str(one): str(one) for one in profile.batches}
+        found["context"] = {str(one): f"{one:,} tokens" for one in profile.contexts(batch)}
         return found
-    found["wt"] = {size: f"{size} ({SHAPES[size].title})" for size in TARGETS}
-    if own := own_size(params.get("wt")):
-        found["wt"].setdefault(params["wt"], f"{own.name} ({own.title})")
-    target = shape_of(one_of(params.get("wt"), list(found["wt"])))
+    found["target_size"] = {size: f"{size} ({SHAPES[size].title})" for size in TARGETS}
+    if own := own_size(params.get("target_size")):
+        found["target_size"].setdefault(params["target_size"], f"{own.name} ({own.title})")
+    target = shape_of(one_of(params.get("target_size"), list(found["target_size"])))
     smaller = [one for one in SHAPES.values() if one.parameters < target.parameters]
     # The usual draft has about an eighth of the target's parameters.
     smaller.sort(key=lambda one: abs(one.parameters / target.parameters - 1 / 8))
-    found["wd"] = {one.name: f"{one.name} ({one.title})" for one in smaller}
-    if (own := own_size(params.get("wd"))) and own.parameters < target.parameters:
-        found["wd"].setdefault(params["wd"], f"{own.name} ({own.title})")
-    found["wb"] = {str(one): str(one) for one in BATCHES}
-    found["wc"] = {str(one): f"{one:,} tokens" for one in CONTEXTS}
+    found["draft_size"] = {one.name: f"{one.name} ({one.title})" for one in smaller}
+    if (own := own_size(params.get("draft_size"))) and own.parameters < target.parameters:
+        found["draft_size"].setdefault(params["draft_size"], f"{own.name} ({own.title})")
+    found["batch"] = {str(one): str(one) for one in BATCHES}
+    found["context"] = {str(one): f"{one:,} tokens" for one in CONTEXTS}
     return found
 
 
@@ -106,16 +112,26 @@ def no_size(given: str, target: str | None) -> str:
     return f"A draft is smaller than its target; {given} is not smaller than {target}."
 
 
+def choices_in(params: Params) -> dict[str, str]:
+    """This view's part of an address, by today's keys."""
+    given = {OLD_KEYS.get(key, key): texts[-1] for key, texts in params.items() if texts}
+    return {key: given[key] for key in KEYS if key in given}
+
+
+def _called(key: str) -> str:
+    return key.replace("_", " ")
+
+
 def nonsense(params: Mapping[str, str]) -> list[str]:
     """A sentence for every value in the address that no machine has; which one is used depends on the run."""
     known, _ = profiles()
     exists: dict[str, Callable[[str], bool]] = {
-        "wp": lambda given: given in known,
-        **dict.fromkeys(("wb", "wc"), lambda given: (links.whole(given) or 0) > 0),
+        "machine": lambda given: given in known,
+        **dict.fromkeys(("batch", "context"), lambda given: (whole(given) or 0) > 0),
         **dict.fromkeys(SIZES, lambda given: own_size(given) is not None),
     }
     return [
-        f"The link requests the {NAMES[key]} “{links.short(params[key])}”, which does not exist; it is left out."
+        f"The link requests the {_called(key)} “{short(params[key])}”, which does not exist; it is left out."
         for key in KEYS
         if key in params and not exists[key](params[key])
     ]
@@ -127,14 +143,11 @@ def problems(known: Mapping[str, Profile], params: Mapping[str, str]) -> list[st
     for key in KEYS:
         if key in params and key not in offered:
             found.append(
-                f"The link names a {NAMES[key]}, and the chosen machine was recorded with its own; it is left out."
+                f"The link names a {_called(key)}, and the chosen machine was recorded with its own; it is left out."
             )
         elif key in params and params[key] not in offered[key]:
             used = next(iter(offered[key].values()))
-            given = params[key] if len(params[key]) <= 40 else params[key][:37] + "…"
-            found.append(
-                f"The link requests the {NAMES[key]} “{given}”, which does not exist here; “{used}” is used."
-            )
+            found.append(unknown(_called(key), params[key], used, offered[key]))
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from app.text import count, plain
-from app.ui import tables
+from app.ui import address, tables
 from app.ui.fragment import fragment
 from app.ui.glossary import define
 from app.ui.state import state
@@ -96,18 +96,20 @@ def _origin(trace: Trace, repeats: Sequence[MeasuredCase]) -> str:
 
 
 def _chosen(known: Mapping[str, Profile]) -> core.WhatIfChoice:
-    """What the controls say; above them what is wrong with a typed size, or with the address."""
+    """What the controls say; above them what is wrong with a typed size, or with the address, which then follows."""
     slot = st.container()
-    wrong = core.problems(known, _address())
-    choice, unread = _choose(known)
+    asked = core.choices_in(address.params())
+    wrong = core.problems(known, asked)
+    choice, wanted, unread = _choose(known, asked)
     for size in unread:
         slot.warning(plain(size), icon=":material/straighten:")
-    # The choices have corrected the address by now; its errors are shown until it changes again.
-    said, address = state.whatif_link
-    said = wrong or (said if address == _address() else [])
-    state.whatif_link = (said, _address())
+    # The choices correct the address; its errors are shown until they change again.
+    said, about = state.whatif_link
+    said = wrong or (said if about == wanted else [])
+    state.whatif_link = (said, wanted)
     if said:
         slot.warning("  \n".join(map(plain, said)), icon=":material/link_off:")
+    address.write((), {key: [value] for key, value in wanted.items()}, (*core.KEYS, *core.OLD_KEYS))
     return choice
 
 
@@ -164,63 +166,59 @@ def _assumptions(profile: Profile, costs: Costs, computed: Sequence[WhatIf]) -> 
         st.markdown("\n".join(f"- {plain(said)}" for said in [*priced, last]))
 
 
-def _choose(known: Mapping[str, Profile]) -> tuple[core.WhatIfChoice, list[str]]:
-    """The controls, each kept in the address; and what to say of sizes that were replaced by their default."""
-    unread = []
-    machines = core.options(known, {})["wp"]
-    _settle("wp", machines)
-    words = (
+def _choose(
+    known: Mapping[str, Profile], asked: Mapping[str, str]
+) -> tuple[core.WhatIfChoice, dict[str, str], list[str]]:
+    """The controls, which begin as the address `asked`: the choice, those that are not the default ones, and what to
+    say of sizes that were replaced by their default."""
+    unread: list[str] = []
+    picked: dict[str, str] = {}
+    wanted: dict[str, str] = {}
+
+    def control(key: str, label: str, words: str) -> None:
+        given = st.session_state.get(key, asked.get(key))  # a size may be the visitor's own
+        offered = core.options(known, picked if given is None else {**picked, key: given}).get(key)
+        typed = key in core.SIZES and key in st.session_state and given is not None
+        if (
+            typed
+            and offered
+            and given not in offered
+            and (said := core.no_size(given, picked.get("target_size")))
+        ):
+            unread.append(said)
+        if offered is None:
+            return
+        if st.session_state.get(key) not in offered:  # not offered any more, or not drawn yet
+            st.session_state[key] = core.one_of(asked.get(key), list(offered))
+        if key == "batch" and len(offered) > 1:
+            picked[key] = str(st.select_slider(label, list(offered), key=key, help=words))
+        else:
+            picked[key] = pick(label, offered, key, words, accept_new_options=key in core.SIZES)
+        if picked[key] != next(iter(offered)):
+            wanted[key] = picked[key]
+
+    control(
+        "machine",
+        "Machine",
         "Recorded: pass times that were measured on the machine named; the speedups are modelled from them. Modelled: "
         "the pass times too, as a roofline of the machine's published figures. The assumptions are listed below.\n\n"
-        + define("Provenance")
+        + define("Provenance"),
     )
-    machine = pick("Machine", machines, "wp", words)
-    picked = {"wp": machine}
     with st.grid(4, min_column_width=170, gap="small"):
         for key, label, words in (
-            ("wt", "Target size", "The model whose passes are timed. What was accepted stays as recorded." + OWN),
-            ("wd", "Draft size", "Used by lanes that draft with a separate model." + OWN),
-            ("wb", "Batch", "How many texts are decoded together. One read of the weights serves all of them, so "
+            ("target_size", "Target size", "The model whose passes are timed. What was accepted stays as recorded."
+             + OWN),
+            ("draft_size", "Draft size", "Used by lanes that draft with a separate model." + OWN),
+            ("batch", "Batch", "How many texts are decoded together. One read of the weights serves all of them, so "
              "a pass fills up sooner and speculation pays less."),
-            ("wc", "Context", "How many tokens of each text are in the KV cache, in every round."),
+            ("context", "Context", "How many tokens of each text are in the KV cache, in every round."),
         ):  # fmt: skip
-            given = st.session_state.get(key, st.query_params.get(key))  # a size may be the visitor's own
-            offered = core.options(known, picked if given is None else {**picked, key: given}).get(key)
-            typed = key in core.SIZES and key in st.session_state and given is not None
-            if typed and offered and given not in offered and (said := core.no_size(given, picked.get("wt"))):
-                unread.append(said)
-            _settle(key, offered or {})
-            if offered is None:
-                st.query_params.pop(key, None)
-                continue
-            if key == "wb" and len(offered) > 1:
-                picked[key] = _slide(label, list(offered), key, words)
-            else:
-                picked[key] = pick(label, offered, key, words, accept_new_options=key in core.SIZES)
+            control(key, label, words)
     choice = core.WhatIfChoice(
-        picked["wp"], int(picked["wb"]), int(picked["wc"]), picked.get("wt"), picked.get("wd")
+        picked["machine"],
+        int(picked["batch"]),
+        int(picked["context"]),
+        picked.get("target_size"),
+        picked.get("draft_size"),
     )
-    return choice, unread
-
-
-def _settle(key: str, offered: Mapping[str, str]) -> None:
-    """Forget a choice that is no longer offered."""
-    if st.session_state.get(key) not in offered:
-        st.session_state.pop(key, None)
-
-
-def _slide(label: str, offered: list[str], key: str, words: str) -> str:
-    """Like `pick`, for ordered values."""
-    if key not in st.session_state:
-        st.session_state[key] = core.one_of(st.query_params.get(key), offered)
-    picked = str(st.select_slider(label, offered, key=key, help=words))
-    if picked == offered[0]:
-        st.query_params.pop(key, None)
-    elif st.query_params.get(key) != picked:
-        st.query_params[key] = picked
-    return picked
-
-
-def _address() -> dict[str, str]:
-    """This view's part of the address."""
-    return {key: value for key, value in st.query_params.to_dict().items() if key in core.KEYS}
+    return choice, wanted, unread

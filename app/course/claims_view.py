@@ -13,11 +13,11 @@ import streamlit as st
 from app.records import examples as recorded
 from app.text import plain
 
-from . import claims, measured, pictures, progress
+from . import claims, measured, paint, progress
 from .claims import VERDICTS, Claim
 from .claims_chart import chart
-from .pictures import Place
 from .projector import draw as draw_chart
+from .scene import Place
 from .words import Words
 
 GLYPHS = {"true": "✓", "conditional": "◐", "false": "✗"}
@@ -85,7 +85,7 @@ def _verdict(claim: Claim, mine: progress.Answer, words: Words) -> None:
 
 def _demonstration(claim: Claim, words: Words) -> None:
     if claim.front.picture is not None:
-        pictures.draw(claim.front.picture, Place(claim.id, "claim", words))
+        paint.draw(claim.front.picture, Place(claim.id, "claim", words))
     if claim.front.chart is not None and claim.drawn is not None:
         made = chart(
             claim.front.chart,

@@ -17,9 +17,9 @@ from app.player import CURSOR
 from app.text import plain
 from app.ui import address
 
-from . import inventory, overview, pictures, progress, reading, shuffle
+from . import inventory, overview, paint, progress, reading, shuffle
 from .inventory import QUESTIONS, Inventory, Question, When
-from .pictures import Place
+from .scene import Place
 from .words import Words
 
 PARAM, AT, RESULT = "inventory", "question", "result"
@@ -179,7 +179,7 @@ def _treated(question: Question, words: Words) -> None:
                 key=f"inventory-lesson-{key}",
             )
     st.markdown(words("inventory.picture", number=lesson.number, title=plain(lesson.front.title)))
-    pictures.draw(lesson.front.watch, Place(lesson.id, f"inventory-{question.id}", words))
+    paint.draw(lesson.front.watch, Place(lesson.id, f"inventory-{question.id}", words))
 
 
 # --- at the end ----------------------------------------------------------------------------------------------------

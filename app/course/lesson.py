@@ -154,6 +154,13 @@ class Lesson:
     """The right number, where a number is predicted."""
 
     @property
+    def pictures(self) -> dict[str, Picture]:
+        """Its pictures by the steps that show them."""
+        front = self.front
+        found = (front.predict.picture, front.watch, front.change, front.explain.picture)
+        return {step: picture for step, picture in zip(STEPS, found, strict=False) if picture is not None}
+
+    @property
     def band(self) -> float:
         """How far off a right number may be."""
         return self.front.predict.tolerance * abs(self.answer or 0.0)

@@ -21,12 +21,17 @@ ROOM = 60  # pixels
 
 def draw(chart: Chart, key: str, words: Words) -> None:
     """Draw `chart`, its numbers as the language writes them; `key` must be unique on the page."""
+    chart = localised(chart, words)
+    if presenter.presenting():
+        chart = replace(chart, figure=enlarged(chart.figure))
+    on_page.draw(chart, key)
+
+
+def localised(chart: Chart, words: Words) -> Chart:
+    """The chart with its numbers as the language writes them."""
     number = words.number
     figure = go.Figure(chart.figure).update_layout(separators=number.decimal + number.thousands)
-    chart = replace(chart, figure=figure)
-    if presenter.presenting():
-        chart = Chart(enlarged(chart.figure), chart.title, chart.provenance, chart.alt)
-    on_page.draw(chart, key)
+    return replace(chart, figure=figure)
 
 
 def enlarged(figure: go.Figure) -> go.Figure:

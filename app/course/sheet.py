@@ -13,10 +13,10 @@ import streamlit as st
 from app.text import plain
 from app.ui import address, quirks
 
-from . import pictures, prediction, reading, shuffle
+from . import paint, prediction, reading, shuffle
 from .lesson import Lesson
 from .overview import Listed, open_lesson
-from .pictures import Place
+from .scene import Place
 from .words import Words
 
 LESSONS_ON_A_SHEET = 24  # lessons on one page
@@ -53,7 +53,7 @@ def _one(lesson: Lesson, with_key: bool, words: Words) -> None:
     st.markdown(f"**{lesson.sections['hook'].prose}**")
     if lesson.front.predict.picture is not None:
         with st.container(key=f"figure-{lesson.id}"):
-            pictures.draw(lesson.front.predict.picture, Place(lesson.id, "sheet", words))
+            paint.draw(lesson.front.predict.picture, Place(lesson.id, "sheet", words))
     st.markdown(lesson.sections["predict"].prose)
     _options(lesson, "predict", prediction.offered(lesson, shuffle.PAPER))
     st.markdown(f"{words('teaching.sheet_note')} ______________________")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
-from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -16,9 +15,9 @@ from app.player import CURSOR
 from app.text import plain
 from app.ui import address, presenter
 
-from . import pictures, prediction, progress, reading, shuffle, teaching
+from . import paint, prediction, progress, reading, shuffle, teaching
 from .lesson import STEPS, Item, Lesson, Picture, Section
-from .pictures import Place
+from .scene import Place
 from .words import Words
 
 
@@ -127,7 +126,7 @@ def _text(section: Section) -> None:
 def _picture(picture: Picture | None, lesson: Lesson, step: str, words: Words) -> None:
     if picture is not None:
         with st.container(key=f"course-picture-{step}"):
-            pictures.draw(picture, Place(lesson.id, step, words))
+            paint.draw(picture, Place(lesson.id, step, words))
 
 
 def _predict(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:
@@ -255,10 +254,9 @@ def _judge(lesson: Lesson, mine: progress.LessonProgress, key: str) -> None:
 def _lab(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:
     _text(lesson.sections["lab"])
     lab = lesson.front.lab
-    query = urlencode(lab.settings, doseq=True)
     st.link_button(
         words(f"steps.open_{lab.page}"),
-        f"/{'' if lab.page == 'lab' else lab.page}{'?' if query else ''}{query}",  # the lab is the first page
+        address.href("" if lab.page == "lab" else lab.page, **lab.settings),
         icon=":material/science:",
     )
 

@@ -1,6 +1,6 @@
 """A lane: its settings, and their form in an address and in a record.
 
-Nothing here imports streamlit; `choosing.lane_state` holds a lane as the page's widgets do. In an address a lane is
+Nothing here imports streamlit; `choosing.form` has a lane as the page's widgets do. In an address a lane is
 a set of settings: the lab's are separate keys (`proposer=branching&o.width=4`), those of the comparison are one
 `lane` each (`lane=branching;rule=kseq;o.width=4`). Lane A of a comparison is always plain decoding, the measured
 baseline, and is not named. Usual values are left out.
@@ -9,8 +9,9 @@ baseline, and is not named. Usual values are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -23,6 +24,7 @@ from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
 from . import links
+from .fields import Field, NameField, Params, did_you_mean, short
 
 MOST = 6  # lanes, plain decoding among them
 MAX_TEXT = 4_000  # characters of one lane in an address
@@ -174,28 +176,42 @@ PRESETS = (
 )  # fmt: skip
 
 
-def write(lane: Lane) -> dict[str, str]:
-    """A lane's settings in an address, without the proposer; usual values are left out."""
-    found = {
-        key: value
-        for key, value, usual in (
-            ("gamma", str(lane.gamma), str(USUAL.draft_length)),
-            ("rule", lane.rule, USUAL.rule),
-            ("length", lane.length, USUAL.length_policy),
-            ("overlap", "true" if lane.overlap else "false", "false"),
-            ("memory", _number(lane.memory), "0"),
-        )
-        if value != usual
-    }
+def table(proposer: str = USUAL.proposer) -> tuple[Field, ...]:
+    """A lane's settings besides the options of their owners; `proposer` is the usual one."""
+    return (
+        _of_owners("proposer", proposer),
+        links.GAMMA,
+        _of_owners("rule", USUAL.rule),
+        _of_owners("length", USUAL.length_policy),
+        links.OVERLAP,
+        links.MEMORY,
+    )
+
+
+def _of_owners(key: str, usual: str) -> NameField:
+    owners = next(each.owners for each in TABLES.values() if each.setting == key)
+    titles = {name: owners[name].title for name in (usual, *owners)}
+    return NameField(key, default=usual, titles=lambda: titles)
+
+
+def write(lane: Lane, usual: Mapping[str, Any] = MappingProxyType({})) -> dict[str, list[str]]:
+    """A lane's settings in an address, without the proposer; defaults are left out.
+
+    `usual` are the proposer's options that an address means which names none.
+    """
+    found = links.write(table()[1:], {key: getattr(lane, key) for key in KEYS})
     for prefix in TABLES:
         owner, values = lane.owner(prefix)
-        known = fields(owner.Options)
-        found |= {f"{prefix}.{name}": known[name].write(value) for name, value in values.items()}
+        left_out = usual if prefix == "o" else {}
+        for option in fields(owner.Options).values():
+            value = values.get(option.name, option.default)
+            if value is not None and value != left_out.get(option.name, option.default):
+                found[f"{prefix}.{option.name}"] = [option.write(value)]
     return found
 
 
 def read(
-    params: Mapping[str, str],
+    params: Params,
     proposer: str = USUAL.proposer,
     usual: Callable[[str], Mapping[str, Any]] = lambda proposer: {},
 ) -> tuple[Lane, list[str]]:
@@ -204,52 +220,50 @@ def read(
     Args:
         params: may contain other keys.
         proposer: the usual one.
-        usual: a proposer's usual options for keys missing in the address, where they differ from its defaults.
+        usual: a proposer's options that the address means which leaves them out, where they differ from its defaults.
     """
-    complaints: list[str] = []
-    found: dict[str, Any] = {"proposer": proposer}
-    for table in TABLES.values():
-        key = table.setting
-        if params.get(key) in table.owners:
-            found[key] = params[key]
-        elif key in params:
-            used = table.owners[found.get(key, getattr(Lane(), key))].title
-            complaints.append(links.unknown(key, params[key], used, table.owners))
-    for number, key in ((links.GAMMA, "gamma"), (links.MEMORY, "memory")):
-        if key in params:
-            if problem := number.problem(params[key]):
-                complaints.append(problem)
-            else:
-                value = float(params[key])
-                found[key] = int(value) if number.whole else value
-    switch = params.get("overlap", "false")
-    found["overlap"] = switch == "true"
-    if switch not in ("true", "false"):
-        complaints.append(
-            f"Overlap has to be true or false; the link says “{links.short(switch)}”, so false is used."
-        )
-    lane = Lane(**found)
-    owners = {}
-    for prefix in TABLES:
+    found, complaints = links.values(params, table(proposer))
+    lane = Lane(**{"proposer": proposer, **found})
+    options: dict[str, Any] = {}
+    for prefix, owned in TABLES.items():
         owner, _ = lane.owner(prefix)
         begin = usual(lane.proposer) if prefix == "o" else {}
-        owners[prefix] = links.Owner(owner.name, owner.title, fields(owner.Options), begin)
-    named, problems = links.options(params, owners)
-    options: dict[str, dict[str, Any]] = {prefix: dict(owner.usual) for prefix, owner in owners.items()}
-    for key, value in named.items():
-        prefix, _, name = key.partition(".")
-        options[prefix][name] = value
-    for prefix, table in TABLES.items():
-        known = owners[prefix].fields
-        found[table.options] = {
-            name: value for name, value in options[prefix].items() if value != known[name].default
-        }
-    return Lane(**found), complaints + problems
+        options[owned.options], problems = _read_options(params, prefix, owner, begin)
+        complaints += problems
+    return replace(lane, **options), complaints
+
+
+def _read_options(
+    params: Params, prefix: str, owner: Any, usual: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """The owner's options in an address that differ from their defaults, and a sentence for each that is unusable."""
+    known, found, complaints = fields(owner.Options), dict(usual), []
+    for key, texts in params.items():
+        at, _, name = key.partition(".")
+        if at != prefix or not name:
+            continue
+        option = known.get(name)
+        if option is None:
+            complaints.append(
+                f"{owner.title} has no option “{short(name)}”; it is left out. "
+                f"Its options: {', '.join(known) or 'none'}.{did_you_mean(name, known)}"
+            )
+            continue
+        try:
+            found[name] = option.read(texts[-1])
+        except ValueError:
+            instead = usual.get(name, option.default)
+            used = "it is left out" if instead is None else f"{option.write(instead)} is used"
+            complaints.append(
+                f"{option.title} ({owner.title}) has to be {option.wanted}; the link says “{short(texts[-1])}”, "
+                f"so {used}."
+            )
+    return {name: value for name, value in found.items() if value != known[name].default}, complaints
 
 
 def encode(lane: Lane) -> str:
     """A lane of a comparison as address text."""
-    return ";".join([lane.proposer, *(f"{key}={_safe(value)}" for key, value in write(lane).items())])
+    return ";".join([lane.proposer, *(f"{key}={_safe(text)}" for key, (text,) in write(lane).items())])
 
 
 def decode(text: str) -> tuple[Lane, list[str]]:
@@ -270,9 +284,9 @@ def decode(text: str) -> tuple[Lane, list[str]]:
         for key in given
         if key not in KEYS[1:] and (key.partition(".")[0] not in TABLES or "." not in key)
     ]
-    params = {key: unquote(value) for key, value in given.items() if key not in strange}
-    lane, problems = read({**params, "proposer": name})
-    problems += [f"A lane has no setting “{links.short(key)}”; it is left out." for key in strange[:3]]
+    params = {key: [unquote(value)] for key, value in given.items() if key not in strange}
+    lane, problems = read({**params, "proposer": [name]})
+    problems += [f"A lane has no setting “{short(key)}”; it is left out." for key in strange[:3]]
     return lane, complaints + problems
 
 
@@ -302,21 +316,12 @@ def uses_length(lane: Lane) -> bool:
     return _drafts(lane) == "chain" and "length" in PROPOSERS[lane.proposer].uses
 
 
-def guesses_tree(lane: Lane) -> bool:
-    """Whether the lane's proposer guesses trees, whose size is its own setting."""
-    return "tree" in _drafts(lane)
-
-
 def _drafts(lane: Lane) -> str:
     """What the lane's proposer drafts; nothing where its options are none."""
     try:
         return PROPOSERS[lane.proposer].drafts(Settings(proposer=lane.proposer, options=dict(lane.options)))
     except SettingsError:
         return ""
-
-
-def _number(value: float) -> str:
-    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
 def _safe(text: str) -> str:

@@ -10,7 +10,7 @@ from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 
-from . import links
+from .fields import short
 from .lane import LETTERS, USUAL, Lane, uses_length
 
 
@@ -73,6 +73,4 @@ def _count(lanes: Sequence[Lane], only: Collection[str] | None = None) -> int:
 
 
 def _option_words(own: Mapping[str, OptionField], values: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{own[name].title.lower()} = {links.short(own[name].write(value))}" for name, value in values.items()
-    ]
+    return [f"{own[name].title.lower()} = {short(own[name].write(value))}" for name, value in values.items()]

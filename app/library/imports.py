@@ -38,7 +38,7 @@ def box(library: Library) -> None:
                 )
             state.imported = found
             state.import_turn = turn + 1  # an empty box again: drops the files
-            st.rerun()  # noqa: TID251 - no widget with a default has come from the address before
+            st.rerun()
 
 
 def results() -> None:

@@ -11,6 +11,7 @@ from app.records import access as entries
 from app.records import examples as recorded
 from app.records import listing, visitor
 from app.text import count, plain
+from app.ui.state import State, state
 
 from . import imports, rows
 from .picks import opened, ticked
@@ -51,7 +52,8 @@ def own_runs(words: str, proposer: str, order: str, chosen: Collection[str]) -> 
     if not found:
         st.info("None of your runs match the search. Clear it to see them all.", icon=":material/search_off:")
     pages = max(1, -(-len(found) // PER_PAGE))
-    at = st.pagination(pages, key="sheet", bind="query-params") if pages > 1 else 1
+    state.sheet = min(state.sheet, pages)
+    at = st.pagination(pages, key=State.sheet.key) if pages > 1 else 1
     for entry in found[(at - 1) * PER_PAGE : at * PER_PAGE]:
         rows.row(entry, chosen, opened, ticked)
 

@@ -74,14 +74,14 @@ def _stage(shown: Sequence[LibraryEntry]) -> None:
         present=presenter.presenting(),
         key="library-player",
     )
+    if presenter.presenting():
+        return
     with actions:
-        if one and entries.is_mine(one) and presenter.shows("tools"):
+        if one and entries.is_mine(one):
             own.draw(one, library)
-        if presenter.shows("download"):
-            with st.popover("Download", icon=":material/download:"):
-                for entry in shown:
-                    if len(shown) > 1:
-                        st.markdown(f"**{plain(entry.title)}**")
-                    downloads.of_entry(entry, whose, library)
-    if presenter.shows("numbers"):
-        rows.table(shown)
+        with st.popover("Download", icon=":material/download:"):
+            for entry in shown:
+                if len(shown) > 1:
+                    st.markdown(f"**{plain(entry.title)}**")
+                downloads.of_entry(entry, whose, library)
+    rows.table(shown)

@@ -43,7 +43,7 @@ def draw(entry: LibraryEntry, library: Library) -> None:
             library.delete(whose, saved.id)
             services.runs().forget(saved.id)  # the lab would show it until the server drops it
             close()
-            st.rerun()  # noqa: TID251 - no widget with a default has come from the address before
+            st.rerun()
 
 
 def _keep(change: Callable[[], object]) -> None:
@@ -53,7 +53,7 @@ def _keep(change: Callable[[], object]) -> None:
     except Full as error:
         st.error(plain(str(error)), icon=":material/error:")
     else:
-        st.rerun()  # noqa: TID251 - no widget with a default has come from the address before
+        st.rerun()
 
 
 def _share(saved: Saved, library: Library, whose: str) -> None:
@@ -67,7 +67,7 @@ def _share(saved: Saved, library: Library, whose: str) -> None:
     only_here()
     if st.button("Revoke the link", key="revoke", help="The link will stop working; a new one can be made."):
         library.revoke(whose, saved.id)
-        st.rerun()  # noqa: TID251 - no widget with a default has come from the address before
+        st.rerun()
 
 
 def _link_to(key: str) -> str:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.choosing import usual
+from app.choosing import defaults
 from app.decoding.run import Request
 from app.lanes import naming
 from app.lanes.lane import Lane
@@ -35,8 +35,8 @@ def of(saved: Saved) -> Unusual:
     try:
         content = json.loads(saved.request or "")
         request = requests.read(saved.prompt, content)
-        models = request.choice.target or usual.TINY if request.choice else usual.TINY
-        penalty = usual.penalty(models, saved.prompt) if content["templated"] else None
+        models = request.choice.target or defaults.TINY if request.choice else defaults.TINY
+        penalty = defaults.penalty(models, saved.prompt) if content["templated"] else None
         kept = [request.lanes[lane] for lane in sorted(map(int, content["ends"]))]
         lanes = [tuple(_own(lane, models)) for lane in kept]
         if len(lanes) == len(saved.lanes):
@@ -51,7 +51,7 @@ def _own(settings: Settings, models: str) -> list[str]:
     if settings.proposer == "none":
         return []
     lane, kind = Lane.of(settings), PROPOSERS[settings.proposer]
-    begins = usual.begins(models, settings.proposer)
+    begins = defaults.begins(models, settings.proposer)
     options: dict[str, Any] = {}
     for name, option in fields(kind.Options).items():
         value = lane.options.get(name, option.default)

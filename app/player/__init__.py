@@ -82,7 +82,21 @@ _component = st.components.v2.component(
 )
 
 
-def player(
+def player(key: str = "player", **shown: Any) -> Seen:
+    """Draw a run with these `data`; with the same `key`, new data goes to the same player.
+
+    Returns:
+        The component's reported state.
+    """
+    return _component(
+        key=key,
+        data=data(**shown),
+        on_cursor_change=lambda: None,
+        on_done_change=lambda: None,
+    )
+
+
+def data(
     *,
     mode: Literal["live", "replay"],
     traces: Sequence[Mapping[str, Any]] = (),
@@ -101,9 +115,8 @@ def player(
     view_first: bool = False,
     addressed: bool = False,
     language: str | None = None,
-    key: str = "player",
-) -> Seen:
-    """Draw a run: live from its event stream, or from finished traces.
+) -> dict[str, Any]:
+    """What the player's code is given to draw a run: live from its event stream, or from finished traces.
 
     Args:
         mode: "live" follows `events` and becomes a replay by itself when the run is done.
@@ -128,36 +141,27 @@ def player(
         view_first: in a presentation, the view is above the lane, for a page whose text asks about the view.
         addressed: whether the page keeps the cursor in its address; the player then puts it there first.
         language: the language of the texts, if the app has its own player catalogue for it.
-        key: the component's identity; with the same key, new data goes to the same player.
-
-    Returns:
-        The component's reported state.
     """
     from specdec_measure.sweep.totals import MIN_TOKENS
 
     where = cursor or {}
-    return _component(
-        key=key,
-        data={
-            "mode": mode,
-            "events": events,
-            "traces": [dict(trace) for trace in traces],
-            "provenance": provenance,
-            "provenance_note": provenance_note,
-            "cursor": {name: where.get(name) for name in CURSOR},
-            "autoplay": autoplay,
-            "brief": brief and not present,
-            "prompt": prompt,
-            "of": of,
-            "rules": {name: dict(rule) for name, rule in (rules or {}).items()},
-            "proposers": dict(proposers or {}),
-            "compared": compared,
-            "present": present,
-            "view_first": view_first and present,
-            "addressed": addressed,
-            "code": served.address(language),
-            "least": MIN_TOKENS,
-        },
-        on_cursor_change=lambda: None,
-        on_done_change=lambda: None,
-    )
+    return {
+        "mode": mode,
+        "events": events,
+        "traces": [dict(trace) for trace in traces],
+        "provenance": provenance,
+        "provenance_note": provenance_note,
+        "cursor": {name: where.get(name) for name in CURSOR},
+        "autoplay": autoplay,
+        "brief": brief and not present,
+        "prompt": prompt,
+        "of": of,
+        "rules": {name: dict(rule) for name, rule in (rules or {}).items()},
+        "proposers": dict(proposers or {}),
+        "compared": compared,
+        "present": present,
+        "view_first": view_first and present,
+        "addressed": addressed,
+        "code": served.address(language),
+        "least": MIN_TOKENS,
+    }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.lanes import links
+from app.lanes.fields import Field, NameField, NumberField, TextField
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 
@@ -20,8 +20,6 @@ ORDERS = {
     "speedup": "Highest measured speedup",
     "name": "By name",
 }
-# the page's address keys, besides the cursor's
-ADDRESS = ("run", "picked", "q", "who", "sort", "sheet", "hide", "present")
 MOST_SHOWN = 6  # lanes side by side
 
 
@@ -118,17 +116,10 @@ def side_by_side(entries: Sequence[LibraryEntry]) -> list[tuple[LibraryEntry, in
     return [(entry, number) for entry, number in lanes if len(entries) == 1 or not entry.lanes[number].plain]
 
 
-def problems(params: Mapping[str, str], cursor: Iterable[str]) -> list[str]:
-    """A sentence for every invalid value in a link to this page, except the runs themselves."""
-    found = []
-    for key, called, options in (("who", "the proposer", proposer_titles()), ("sort", "the order", ORDERS)):
-        if key in params and params[key] not in options:
-            used = next(iter(options.values()))
-            found.append(
-                f"The link requests {called} “{params[key][:40]}”, which does not exist here; “{used}” is used."
-            )
-    strange = [key for key in params if key not in (*ADDRESS, *cursor)]
-    if strange:
-        named = ", ".join(f"“{key[:40]}”" for key in strange[:3])
-        found.append(f"The link has settings this page does not know ({named}); they are left out.")
-    return found + links.hiding_problems(params, "library")
+# the page's settings in its address
+TABLE: tuple[Field, ...] = (
+    TextField("q", most=100, too_long="The link's search is longer than 100 characters and is left out."),
+    NameField("who", "proposer", titles=proposer_titles),
+    NameField("sort", "order", titles=lambda: ORDERS),
+    NumberField("sheet", "The page of your runs", 1, 100_000, 1),
+)

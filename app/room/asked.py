@@ -68,10 +68,7 @@ class Asked:
 
     def picture(self, step: str) -> Picture | None:
         """The picture of one of the lesson's steps, if a class can see it together."""
-        if step not in PICTURED:
-            return None
-        found = getattr(self.lesson.front, step)
-        picture: Picture | None = found.picture if step == "predict" else found
+        picture = self.lesson.pictures.get(step) if step in PICTURED else None
         return picture if picture is not None and picture.picture not in ALONE else None
 
     def read(self, given: Any) -> Given | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from hashlib import sha256
 
 # Without 0 O, 1 I L, 2 Z, 5 S, 8 B, U V and without the other vowels, so that no code is a word.
 LETTERS = "CDFGHJKMNPQRTWXY34679"
@@ -32,11 +31,6 @@ def is_code(text: str) -> bool:
 def token() -> str:
     """A secret: a seat's, or the host's."""
     return secrets.token_urlsafe(24)
-
-
-def digest(token: str) -> str:
-    """What is stored of a secret."""
-    return sha256(token.encode()).hexdigest()
 
 
 def name(text: str) -> str:

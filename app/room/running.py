@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from app import services
-from app.choosing import usual
+from app.choosing import defaults
 from app.decoding.jobs import Busy
 from app.decoding.models import family
 from app.decoding.run import Request, Run
@@ -38,7 +38,7 @@ def begin(code: str, prompt: str, number: int, name: str = "") -> ClassRun:
     """
     name = name if name in kinds() else kind()
     run = _start(guest(code), prompt, name, {})
-    return ClassRun(run.id, run.ticket, number, run.request.prompt, usual.of(name).short, time.time())
+    return ClassRun(run.id, run.ticket, number, run.request.prompt, defaults.of(name).short, time.time())
 
 
 def guest(code: str, seat: str = "") -> str:
@@ -100,7 +100,7 @@ def kinds() -> list[str]:
     """The families that a class can run: the server's, once it is ready, and the bundled one, which is fast."""
     name = services.operator().family
     ready = services.shelf().status(family(name)).state == "ready"
-    return list(dict.fromkeys([name, usual.TINY] if ready else [usual.TINY]))
+    return list(dict.fromkeys([name, defaults.TINY] if ready else [defaults.TINY]))
 
 
 def _start(
@@ -110,7 +110,7 @@ def _start(
     lane: Mapping[str, Any],
     over: Callable[[Run], None] = lambda run: None,
 ) -> Run:
-    text, habits = prompt.strip(), usual.of(name)
+    text, habits = prompt.strip(), defaults.of(name)
     if not text or len(text) > MOST_PROMPT:
         raise RoomRefused(f"Type a prompt of up to {MOST_PROMPT} characters.")
     settings = Settings(max_new_tokens=TOKENS, repetition_penalty=habits.repetition_penalty, **lane)

@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from app.records.database import Database
+from app.records.keys import digest
 
 from . import codes
 from .schema import rooms, seats, votes
@@ -63,7 +64,7 @@ class Rooms:
             connection.execute(
                 insert(rooms).values(
                     code=code,
-                    host=codes.digest(secret),
+                    host=digest(secret),
                     host_seen=now,
                     created=now,
                     language=language,
@@ -85,7 +86,7 @@ class Rooms:
         """Whether this is the secret of the room's host."""
         with self._database.transaction() as connection:
             kept = connection.execute(select(rooms.c.host).where(rooms.c.code == code)).scalar()
-        return kept is not None and secrets.compare_digest(kept, codes.digest(secret))
+        return kept is not None and secrets.compare_digest(kept, digest(secret))
 
     def drive(self, code: str, change: Callable[[Room, float], Room]) -> Room:
         """The room after the host's change.
@@ -119,7 +120,7 @@ class Rooms:
             room = self._locked(connection, code)
             if room.now.state == "ended":
                 raise RoomRefused("This room has ended.")
-            seat, kept = codes.digest(token), codes.name(name) if room.named else ""
+            seat, kept = digest(token), codes.name(name) if room.named else ""
             known = select(seats.c.seat).where(seats.c.room == code, seats.c.seat == seat)
             if connection.execute(known).scalar() is not None:
                 connection.execute(
@@ -137,7 +138,7 @@ class Rooms:
 
     def seated(self, code: str, token: str) -> str | None:
         """The seat that this token has in the room."""
-        seat = codes.digest(token)
+        seat = digest(token)
         with self._database.transaction() as connection:
             found: str | None = connection.execute(
                 select(seats.c.seat).where(seats.c.room == code, seats.c.seat == seat)

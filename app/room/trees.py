@@ -10,7 +10,7 @@ import logging
 from typing import Any
 
 from app import services
-from app.choosing import presets, usual
+from app.choosing import defaults, presets
 from app.decoding.run import Run
 
 from . import running
@@ -37,7 +37,7 @@ def begin(rooms: Rooms, room: Room, seat: str, body: dict[str, Any]) -> Run:
                 services.runs().forget(run.id)  # deleted meanwhile, perhaps before the database had this run
             elif not prompt and (measured := result(run)):
                 rooms.ran(
-                    room.code, seat, room.now.lesson, {"model": usual.of(kind).short, **shape, **measured}
+                    room.code, seat, room.now.lesson, {"model": defaults.of(kind).short, **shape, **measured}
                 )
         except Exception:  # a database that is away: the run itself is done
             log.warning("a student's run could not be kept", exc_info=True)
@@ -50,7 +50,7 @@ def begin(rooms: Rooms, room: Room, seat: str, body: dict[str, Any]) -> Run:
 
 def challenge(kind: str) -> str:
     """The prompt on which all trees are compared: the first that ships for such models."""
-    return presets.offered(usual.of(kind).audience)[0].presets[0].text
+    return presets.offered(defaults.of(kind).audience)[0].presets[0].text
 
 
 def result(run: Run) -> dict[str, float] | None:

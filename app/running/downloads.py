@@ -67,16 +67,16 @@ def draw(
 
     with st.container(horizontal=True):
         make_page = partial(page_of, labels, read, title, raced)
-        _button("Player (HTML)", make_page, f"{name}.html", PAGE, "slideshow")
+        button("Player (HTML)", make_page, f"{name}.html", PAGE, "slideshow")
         if len(labels) > 1:
-            _button("Race (JSON)", partial(_race, labels, read), f"{name}.json", RACE)
+            button("Race (JSON)", partial(_race, labels, read), f"{name}.json", RACE)
     for at, label in enumerate(labels):
         st.markdown(f"**{plain(label)}**")
         with st.container(horizontal=True):
-            _button("Trace (JSON)", partial(read, at), f"{name}-{at}.json", TRACE)
+            button("Trace (JSON)", partial(read, at), f"{name}-{at}.json", TRACE)
             for table, words in TABLES.items():
                 make_table = partial(_table, read, at, table)
-                _button(
+                button(
                     f"{table.capitalize()} (CSV)", make_table, f"{name}-{at}-{table}.csv", words, "table_view"
                 )
 
@@ -107,7 +107,13 @@ def csv_of(trace: Trace, table: str) -> str:
     return str(trace.frames()[table].to_csv(index=False, lineterminator="\r\n"))
 
 
-def _button(title: str, make: Callable[[], bytes], file: str, words: str, icon: str = "data_object") -> None:
+def button(
+    title: str,
+    make: Callable[[], bytes | str],
+    file: str,
+    words: str | None = None,
+    icon: str = "data_object",
+) -> None:
     """A download that is made when it is pressed."""
     st.download_button(
         title,

@@ -20,7 +20,7 @@ from app.records import access as entries
 from app.records import visitor
 from app.records.listing import LibraryEntry
 from app.text import plain
-from app.ui import address, presenter, quirks
+from app.ui import address, presenter
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 from specdec_core.foundations.errors import SpecdecError
@@ -71,7 +71,7 @@ class Flow:
 
     def buttons(self, words: str, on_click: Callable[[], None] | None = None) -> None:
         """Run, and Stop's place next to it; `words` is the help."""
-        with st.container(horizontal=True, vertical_alignment="center", key=presenter.box("run")):
+        with st.container(horizontal=True, vertical_alignment="center", key="run"):
             self.asked = st.button(
                 "Run",
                 type="primary",
@@ -166,7 +166,7 @@ def stage(
         )
         if active and seen.done == shown.id:
             shown.wait(1.0)
-            quirks.rerun()
+            st.rerun()
     elif shown is not None and shown.ends:
         run, turn = state.jump
         traces = [

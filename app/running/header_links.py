@@ -25,14 +25,14 @@ STYLE = """<style>
 
 
 def draw(page: str) -> None:
-    """The two boxes, unless the link hides them."""
+    """The two boxes."""
     st.html(STYLE)
+    if presenter.presenting():
+        return
     with st.container(horizontal=True, gap="small", key="corner"):
-        if presenter.shows("title"):
-            with st.popover("Glossary", width="stretch"):
-                _glossary(page)
-        if presenter.shows("link"):
-            _link(page)
+        with st.popover("Glossary", width="stretch"):
+            _glossary(page)
+        _link(page)
 
 
 @fragment

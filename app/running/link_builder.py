@@ -1,4 +1,4 @@
-"""The teacher's link: the current page without distracting parts, or as a presentation."""
+"""The teacher's link: the current page with its run, or as a presentation."""
 
 from __future__ import annotations
 
@@ -13,18 +13,13 @@ from app.records import access as entries
 from app.records import visitor
 from app.records.database import Unavailable
 from app.records.store import Full
-from app.ui import presenter, quirks
+from app.ui import address, presenter
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 from app.ui.widgets import switch
 
 from .by_link import find_run, only_here
 
-USUAL = {  # ticked at first
-    "lab": ("settings", "link"),
-    "compare": ("settings", "link"),
-    "library": ("search", "own", "examples", "link"),
-}
 BRINGS = {
     "lab": ["the prompt", "the settings"],
     "compare": ["the prompt", "the lanes", "the settings"],
@@ -35,7 +30,7 @@ RUN = "the run at this position"
 
 @fragment
 def draw(page: str) -> None:
-    """What to hide on a page, and the link that does so."""
+    """The link to this page."""
     if st.button(
         "Present now",
         icon=":material/present_to_all:",
@@ -43,16 +38,8 @@ def draw(page: str) -> None:
         on_click=presenter.enter,
         help="Only the player, in large type, controlled by keys. Escape goes back.",
     ):
-        quirks.rerun()
-    st.markdown("**A link with less on the page**")
-    away = st.pills(
-        "Hide",
-        list(links.PARTS[page]),
-        format_func=links.PARTS[page].__getitem__,
-        selection_mode="multi",
-        default=list(USUAL[page]),
-        key=f"hide_parts_{page}",
-    )
+        st.rerun()
+    st.markdown("**A link to this page**")
     present = switch(
         "As a presentation", "Opens only the player, in large type.", key=f"link_presents_{page}"
     )
@@ -60,13 +47,10 @@ def draw(page: str) -> None:
     if own:
         _say_for_whom(page, own)
     shared = {key: opens for key, opens in own.items() if opens}
-    st.code(link(page, away, present, shared), language=None, wrap_lines=True)
+    st.code(link(present, shared), language=None, wrap_lines=True)
     only_here()
     *first, last = [*BRINGS[page], *([RUN] if _brings_run() else [])]
-    st.caption(
-        f"It includes {', '.join(first)} and {last}. What is hidden keeps its settings. "
-        "This protects nothing: anyone can change the link."
-    )
+    st.caption(f"It includes {', '.join(first)} and {last}.")
     if page != "library" and len(state.prompt) > links.MAX_PROMPT_IN_LINK:
         st.caption(
             f":material/info: A prompt of more than {links.MAX_PROMPT_IN_LINK:,} characters is left out of the link."
@@ -126,23 +110,16 @@ def _share(keys: Iterable[str]) -> None:
     state.not_shared = not all(opened)
 
 
-def link(page: str, away: Iterable[str], present: bool, runs: Mapping[str, str] | None = None) -> str:
-    """The address of this page with those parts hidden."""
-    chosen, others = set(away), runs or {}
-    given = [
-        (key, value)
-        for key in st.query_params
-        if key not in ("hide", "present")
-        for value in st.query_params.get_all(key)
-    ]
-    given = [
-        (key, ",".join(others.get(run, run) for run in value.split(",")) if key == "run" else value)
-        for key, value in given
-    ]
-    if chosen:
-        given.append(("hide", ",".join(part for part in links.PARTS[page] if part in chosen)))
+def link(present: bool, runs: Mapping[str, str] | None = None) -> str:
+    """The address of this page, with the `runs` by their shared links."""
+    others, given = runs or {}, address.params()
+    for key in ("hide", "present"):
+        given.pop(key, None)
+    if "run" in given:
+        given["run"] = [",".join(others.get(run, run) for run in given["run"][-1].split(","))]
     if present:
-        given.append(("present", "1"))
-    query = urlencode(given, safe=",")
-    page_url = urlsplit(st.context.url or "")
-    return urlunsplit((page_url.scheme, page_url.netloc, page_url.path or "/", query, ""))
+        given["present"] = ["1"]
+    page = urlsplit(st.context.url or "")
+    return urlunsplit(
+        (page.scheme, page.netloc, page.path or "/", urlencode(given, doseq=True, safe=","), "")
+    )

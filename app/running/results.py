@@ -8,7 +8,6 @@ from functools import cache
 import streamlit as st
 
 from app.choosing import controls, current
-from app.choosing.usual import begins
 from app.decoding.run import Run
 from app.lanes import links
 from app.lanes.lane import Lane, to_address, usual
@@ -64,7 +63,7 @@ def onward(run: Run) -> None:
 def _beside(run: Run) -> list[str]:
     """The run's own lanes and then the usual ones, as the comparison's address writes them."""
     own = [Lane.of(settings) for settings in run.request.lanes if settings.proposer != "none"]
-    others = usual({name: begins(current.name(), name) for name in current.guessers()})
+    others = usual({name: current.begins(name) for name in current.proposers()})
     known = {lane.proposer for lane in own}
     return to_address([*own, *(lane for lane in others if lane.proposer not in known)], others)
 

@@ -7,7 +7,6 @@ import streamlit as st
 from app import services
 from app.decoding.run import Run
 from app.text import plain
-from app.ui import quirks
 from app.ui.fragment import fragment
 
 LOADING_S = 0.5  # between two looks at models that load
@@ -28,7 +27,7 @@ def waiting(shown: Run | None, active: bool) -> None:
         if shown is None or not active:
             return
         if shown.finished:
-            quirks.rerun()
+            st.rerun()
         if shown.state == "loading":
             status = services.shelf().status(shown.request.choice)
             st.progress(status.fraction or 0.0, text=plain(status.text or "Waiting for the models") + "…")

@@ -149,7 +149,7 @@ def lesson(made: Lesson, following: Lesson | None, examples: Mapping[str, Exampl
         f"<h2>{escape(TEXTS['predict'])}</h2>", html(sections["predict"].prose),
         _options(made, "predict"), _answer(outcome, _why(sections["predict"].items, right)),
         f"<h2>{escape(TEXTS['explain'])}</h2>", html(sections["explain"].prose),
-        runs([front.predict.picture, front.watch, front.change, front.explain.picture], examples, TEXTS["recorded"]),
+        runs(made.pictures.values(), examples, TEXTS["recorded"]),
         f"<h2>{escape(TEXTS['check'])}</h2>", html(asked.prose), _options(made, "check"),
         _answer(_said(asked.items, made.right["check"]), _why(asked.items, asked.items)),
     ]  # fmt: skip

@@ -36,7 +36,7 @@ def _alone(draw: Callable[P, R], run_every: float | None) -> Callable[P, R | Non
         address.catch_up()
         if state.presented not in (None, presenter.presenting()):
             # The browser sent a press of Leave along with a fragment's own change: the page around is the old one.
-            quirks.rerun()
+            st.rerun()
         try:
             return draw(*given, **named)
         except Unavailable as error:  # main.py does not run around a fragment's own reruns

@@ -1,4 +1,4 @@
-"""What a link hides: `?hide=settings,charts` hides parts, `?present=1` shows the player alone, in large type.
+"""The presentation: `?present=1` shows the player alone, in large type.
 
 Hidden controls stay on the page and are hidden by CSS only, so that their values are kept and a run still works.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.lanes import links
-
 from . import address, quirks
 
 LARGE_REM = 27  # pixels: the player's smallest type is 0.75rem, and 20 pixels are legible from the last row
@@ -16,9 +14,10 @@ LARGE_REM = 27  # pixels: the player's smallest type is 0.75rem, and 20 pixels a
 TYPE = f"""html {{ font-size: {LARGE_REM}px !important; }}
 @media (min-aspect-ratio: 5/3) {{ html {{ font-size: min({LARGE_REM}px, 2.8dvh) !important; }} }}"""
 
-BOXES = {"settings": "more"}  # keys of containers that were named before they could be hidden
-DESK = {"prompt", "choices", "run", "settings"}
-BESIDE = DESK - {"prompt"}  # shown in a column next to the prompt
+# Containers of a page besides the player.
+AWAY = (
+    ".st-key-title, .st-key-desk, .st-key-lanes, .st-key-search, :--horizontal:has(> :--column .st-key-title)"
+)
 
 CHROME = """
 :--header, :--sidebar, :--toolbar, :--status { display: none !important; }
@@ -47,17 +46,17 @@ LAB = """
   .st-key-look-for :--caption p { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 }
 @media (max-width: 640px) {
-  :--page > :--vertical:has(.st-key-look-for) > :has(.st-key-part-title) { order: -2; }
+  :--page > :--vertical:has(.st-key-look-for) > :has(.st-key-title) { order: -2; }
   :--page > :--vertical:has(.st-key-look-for) > :is(:has(> .st-key-look-for), :has(> .st-key-stage)) { order: -1; }
   :--page:has(.st-key-look-for) { padding-block-end: 5rem; }
   :--main:has(.st-key-look-for) { scroll-padding-block-end: 5rem; } /* what has the focus is not under it */
-  :--page:has(.st-key-look-for) .st-key-part-run {
+  :--page:has(.st-key-look-for) .st-key-run {
     position: fixed; inset-inline: 0; inset-block-end: 0; z-index: 20; box-sizing: border-box; width: 100%;
     padding: 0.6rem 1rem max(0.6rem, env(safe-area-inset-bottom));
     background: var(--page); border-top: 1px solid color-mix(in srgb, currentColor 20%, transparent);
   }
-  :--page:has(.st-key-look-for) .st-key-part-run > :first-child { flex: 1; }
-  :--page:has(.st-key-look-for) .st-key-part-run > :first-child button { width: 100%; }
+  :--page:has(.st-key-look-for) .st-key-run > :first-child { flex: 1; }
+  :--page:has(.st-key-look-for) .st-key-run > :first-child button { width: 100%; }
 }
 """
 # In the line of the prompt's label, beside its help.
@@ -71,7 +70,7 @@ READING = """
 # stands where the player's controls will be; on a screen with room for one column, where they come after what does not
 # fit, in the page's head.
 RUN = f"""
-.st-key-part-run {{ flex-wrap: nowrap; }}
+.st-key-run {{ flex-wrap: nowrap; }}
 .st-key-stop_run:has(button:enabled) {{
   position: fixed; inset-inline: 0; inset-block-end: 0.9rem; z-index: 20; inline-size: fit-content; margin-inline: auto;
 }}
@@ -86,21 +85,6 @@ def presenting() -> bool:
     return st.query_params.get("present") == "1"
 
 
-def hidden() -> set[str]:
-    """The page's hidden parts; in a presentation all of them."""
-    return set(links.ALL_PARTS) if presenting() else links.hidden(st.query_params.to_dict())
-
-
-def shows(part: str) -> bool:
-    """Whether to draw a part that keeps no state when left out."""
-    return part not in hidden()
-
-
-def box(part: str) -> str:
-    """The key of a part's container."""
-    return BOXES.get(part, f"part-{part}")
-
-
 def look() -> str:
     """Fixes to Streamlit's own look on every page."""
     return quirks.SIGNS + READING + RUN
@@ -112,20 +96,11 @@ def nothing_to_show() -> None:
         st.info("There is no run to present. Leave (Escape), and start or open one.", icon=":material/info:")
 
 
-def dress(page: str) -> None:
-    """Hide a page's hidden parts; in a presentation Streamlit's own frame as well. Call first."""
-    away = hidden() & links.PARTS[page].keys()
-    rules = [f".st-key-{box(part)}" for part in away]
-    rules += [f":--column:has(.st-key-{box('prompt')})"] if "prompt" in away else []
-    if away >= BESIDE:
-        rules.append(f":--column:has(.st-key-{box('run')})")
-    rules += [".st-key-desk"] if away >= DESK else []
-    head = f":--horizontal:has(.st-key-{box('title')})"
-    rules += [head] if {"title", "link"} <= away else []
+def dress(page: str = "") -> None:
+    """The page's own style; in a presentation without everything but the player, Streamlit's frame too. Call first."""
     css = look() + (LAB if page == "lab" else "")
-    css += f"{', '.join(sorted(rules))} {{ display: none !important; }}" if rules else ""
     if presenting():
-        css += f"\n{TYPE}\n{CHROME}"
+        css += f"{TYPE}\n{CHROME}\n{AWAY} {{ display: none !important; }}"
     # Always in the layout, even when empty: Streamlit would otherwise redraw everything after it.
     with st.container(key="presenter"):
         st.html(quirks.style(css))

@@ -8,32 +8,20 @@ then raise `VERSION`. One is on a lower floor: `decoding.local.start`, as Stream
 
 from __future__ import annotations
 
-import json
 import logging
 import re
-import threading
 import time
 from base64 import b64encode
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from functools import wraps
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
-from urllib.parse import parse_qs
 
 import streamlit as st
 from starlette.websockets import WebSocketDisconnected
-from streamlit.components.v2.bidi_component.constants import EVENT_DELIM
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
-from streamlit.runtime.fragment import MemoryFragmentStorage
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
-from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext, add_script_run_ctx
-from streamlit.runtime.state import SafeSessionState, SessionState, get_session_state
-from streamlit.runtime.state.session_state import STREAMLIT_INTERNAL_KEY_PREFIX
 
 VERSION = "1.67.0"  # the Streamlit version that this describes
 
@@ -157,20 +145,6 @@ def fragment(draw: Callable[P, R], run_every: float | None = None) -> Callable[P
     return within
 
 
-# --- Drawing the page again ---
-
-
-def rerun() -> None:
-    """`st.rerun`, from a fragment's own run only; while the whole page is drawn it does nothing.
-
-    It starts the script without what a browser's message does first: Streamlit then takes values that widgets had from
-    the address for the script's own, and warns of two defaults (#15544 is about that warning).
-    """
-    context = get_script_run_ctx()
-    if context is not None and context.fragment_ids_this_run:
-        st.rerun()  # noqa: TID251
-
-
 # --- The log ---
 
 
@@ -196,7 +170,6 @@ def drop_missing_fragment(record: logging.LogRecord) -> bool:
 
 # --- The address ---
 
-EMBEDDING = ("embed", "embed_options")  # which Streamlit keeps for itself
 LAG_S = 10.0  # a message that took longer was held up by something else
 
 
@@ -207,26 +180,6 @@ def came_by_history() -> bool:
     """
     context = get_script_run_ctx()
     return context is not None and context.is_history_navigation
-
-
-def restore_address() -> None:
-    """After the browser's back or forward button, take the whole address, before a widget is drawn.
-
-    As a page is turned, Streamlit takes out of the address what belongs to a widget of the page that is left. Two of
-    our pages name such settings alike, and back on the first they would be lost.
-    """
-    context = get_script_run_ctx()
-    if context is None or not came_by_history():
-        return
-    with get_session_state().query_params() as address:
-        taken = {
-            key: values
-            for key, values in parse_qs(context.query_string, keep_blank_values=True).items()
-            if key.lower() not in EMBEDDING and key not in address and not address.is_bound(key)
-        }
-        if taken:
-            address.update(taken)
-            address.set_initial_query_params_from_current()
 
 
 @dataclass(slots=True)
@@ -277,17 +230,21 @@ def _write(address: MutableMapping[str, str], key: str, value: str | None) -> No
 # --- A browser that comes back ---
 
 
-def brought_along(key: str) -> str | None:
-    """The text that the box with this key holds in a browser whose session is new here; None if it sent none.
+def brought_along(key: str) -> Any:
+    """What the widget with this key holds in a browser whose session is new here; None if it sent nothing.
 
     After the server was started again, a page stays as it is until its visitor presses something. That press starts a
     session, and only a widget that was drawn gives its value: what was typed meanwhile is in the press, under the
     widget's id, which ends with its key.
     """
     context = get_script_run_ctx()
-    sent = context.session_state.get_widget_states() if context is not None else []
-    # an id is $$ID-<hash>-<key>
-    return next((each.string_value for each in sent if each.id.split("-", 2)[-1] == key), None)
+    for each in context.session_state.get_widget_states() if context is not None else ():
+        if each.id.split("-", 2)[-1] == key and (
+            kind := each.WhichOneof("value")
+        ):  # an id is $$ID-<hash>-<key>
+            value = getattr(each, kind)
+            return list(value.data) if kind.endswith("array_value") else value
+    return None
 
 
 # --- The page's frame ---
@@ -311,77 +268,6 @@ def frame(**asked: Any) -> None:
     selectors = {"app": SELECTORS["app"], "main": SELECTORS["main"], "menu": SELECTORS["collapse"]}
     with st.container(key="frame"):
         _frame(key="frame-of-page", data={**asked, "selectors": selectors}, on_scheme_change=lambda: None)
-
-
-# --- Drawing without a session ---
-
-ONCE = ("trigger_value", "json_trigger_value")  # what a browser reports once: a press
-
-
-class Offscreen:
-    """What a function draws, as Streamlit's own elements, with no browser and no session.
-
-    Streamlit draws only for a browser that is connected to it. A class in a room shares one drawing instead. Use it in
-    a thread of its own: Streamlit ties what is drawn to the thread.
-    """
-
-    def __init__(self, main: str, draw: Callable[[], None]) -> None:
-        """`main` is the script that the pages are named after."""
-        self._main, self._draw, self._state = main, draw, SessionState()
-
-    def draw(self, moved: Sequence[tuple[str, str, Any]] | None = None) -> list[Any]:
-        """Draw, after these controls were moved: kind ("choice" is a slider of names), id and value of each."""
-        if moved is not None:
-            self._move(moved)
-        sent: list[ForwardMsg] = []
-        context = ScriptRunContext(
-            session_id="offscreen",
-            _enqueue=sent.append,
-            query_string="",
-            session_state=SafeSessionState(self._state, lambda: None),
-            uploaded_file_mgr=MemoryUploadedFileManager("/"),
-            main_script_path=self._main,
-            user_info={},
-            fragment_storage=MemoryFragmentStorage(),
-            pages_manager=PagesManager(self._main),
-        )
-        add_script_run_ctx(threading.current_thread(), context)
-        context.reset()
-        self._draw()
-        self._state.on_script_finished(context.shared.widget_ids_this_run.snapshot())
-        return [message.delta.new_element for message in sent if message.WhichOneof("type") == "delta"]
-
-    def _move(self, moved: Sequence[tuple[str, str, Any]]) -> None:
-        """Tell the session's state what a browser would have reported."""
-        held = {
-            each.id: each for each in self._state.get_widget_states() if each.WhichOneof("value") not in ONCE
-        }
-        for kind, key, value in moved:
-            if (made := _reported(kind, key, value)) is not None:
-                held[made.id] = made
-        self._state.on_script_will_rerun(WidgetStates(widgets=list(held.values())))
-
-
-def _reported(kind: str, key: str, value: Any) -> WidgetState | None:
-    """A control's value as a browser reports it; None if it cannot have that value."""
-    made = WidgetState(id=key)
-    try:
-        if kind == "button":
-            made.trigger_value = True
-        elif kind == "slider":
-            made.double_array_value.data.extend([float(each) for each in value])
-        elif kind in ("button_group", "choice"):
-            made.string_array_value.data.extend([str(each) for each in value])
-        elif kind == "selectbox":
-            made.string_value = str(value)
-        elif kind == "bidi_component" and isinstance(value, dict):  # the trigger `act` of a component
-            made.id = f"{STREAMLIT_INTERNAL_KEY_PREFIX}_{key}{EVENT_DELIM}events"
-            made.json_trigger_value = json.dumps([{"event": "act", "value": value}])
-        else:
-            return None
-    except (TypeError, ValueError):
-        return None
-    return made
 
 
 # --- Headers ---

@@ -13,11 +13,12 @@ lane's form, an option, a picture of the course) are created where they are used
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast, overload
 
 import streamlit as st
 
 from app.lanes import links
+from app.lanes.fields import Field
 from specdec_core.settings import Settings
 
 if TYPE_CHECKING:  # it imports the decoder, which a page without lanes does not need
@@ -59,7 +60,7 @@ class _Value(Generic[T]):
 
 
 class Widget(_Value[T]):
-    """A widget's value. Reading does not write: a widget takes its value from the address if the state has none."""
+    """A widget's value."""
 
     def read(self) -> T:
         """The value; before the widget is drawn, the usual one."""
@@ -81,28 +82,20 @@ class Kept(_Value[T]):
         return value
 
 
-class Numeral(Widget[T]):
-    """The number in a box, or the usual one while an unusable one is in it; see `refusal`."""
+class Setting(Widget[T]):
+    """A setting of a page's table: its value, or the default while an unusable number is in its box; see `refusal`."""
 
-    def __init__(self, number: links.Number, start: Callable[[], T]) -> None:
-        super().__init__(start)
-        self._number = number
+    def __init__(self, field: Field) -> None:
+        super().__init__(cast("Callable[[], T]", field.start))
+        self._field = field
 
     def read(self) -> T:
-        """The value; before the widget is drawn, the usual one."""
+        """The value; before the widget is drawn, the default."""
         return self.start() if self.refusal() else super().read()
 
     def refusal(self) -> str | None:
-        """Why the number in the box cannot be used, if so."""
-        return self._number.refusal(st.session_state.get(self.key))
-
-
-def _whole(number: links.Number) -> Numeral[int]:
-    return Numeral(number, lambda: int(number.default))
-
-
-def _number(number: links.Number) -> Numeral[float]:
-    return Numeral(number, lambda: float(number.default))
+        """Why what its widget holds cannot be used, if so."""
+        return self._field.refusal(st.session_state.get(self.key))
 
 
 def _text(usual: str = "") -> Widget[str]:
@@ -120,50 +113,54 @@ class State:
     prompt = _text()
     family = _text()  # of example prompts; see prompt.py for the rest of its key
     example = _text()  # id of an example prompt
-    model = Widget(lambda: st.query_params.get("model", ""))
-    target = _text()
-    draft = _text()
-    device = _text(links.DEVICES[0])
-    dtype = _text(links.DTYPES[0])
-    chat = Widget(lambda: st.query_params.get("chat") != "false")
-    system = Widget(lambda: st.query_params.get("system", ""))
+    model = _text()
+    target: Setting[str] = Setting(links.TARGET)
+    draft: Setting[str] = Setting(links.DRAFT)
+    device: Setting[str] = Setting(links.DEVICE)
+    dtype: Setting[str] = Setting(links.DTYPE)
+    chat: Setting[bool] = Setting(links.CHAT)
+    system: Setting[str] = Setting(links.SYSTEM)
 
     # How all lanes decode
-    temperature = _number(links.TEMPERATURE)
-    top_k = _whole(links.TOP_K)
-    top_p = _number(links.TOP_P)
-    min_p = _number(links.MIN_P)
-    repetition_penalty: Numeral[float | None] = Numeral(links.PENALTY, _nothing)  # None: the usual one
-    no_repeat_ngram_size = _whole(links.NGRAM)
-    generation = Widget(lambda: True)
-    seed = _whole(links.SEED)
-    tokens = _whole(links.TOKENS)
-    stop = Widget[list[str]](list)
+    temperature: Setting[float] = Setting(links.TEMPERATURE)
+    top_k: Setting[int] = Setting(links.TOP_K)
+    top_p: Setting[float] = Setting(links.TOP_P)
+    min_p: Setting[float] = Setting(links.MIN_P)
+    repetition_penalty: Setting[float | None] = Setting(links.PENALTY)  # None: the usual one
+    no_repeat_ngram_size: Setting[int] = Setting(links.NGRAM)
+    generation: Setting[bool] = Setting(links.GENERATION)
+    seed: Setting[int] = Setting(links.SEED)
+    tokens: Setting[int] = Setting(links.TOKENS)
+    stop: Setting[list[str]] = Setting(links.STOP)
 
-    # The lab's lane; a lane's form in the comparison has the same keys after its own name (choosing.lane_state)
+    # The lab's lane; a lane's form in the comparison has the same keys after its own name (choosing.form)
     proposer = _text(USUAL.proposer)
-    gamma = _whole(links.GAMMA)
+    gamma: Setting[int] = Setting(links.GAMMA)
     rule = _text(USUAL.rule)
     length = _text(USUAL.length_policy)
-    overlap = Widget(lambda: False)
-    memory = _number(links.MEMORY)
+    overlap: Setting[bool] = Setting(links.OVERLAP)
+    memory: Setting[float] = Setting(links.MEMORY)
 
     go = Widget(lambda: False)  # whether Run was pressed
     repeat = Widget(lambda: False)  # whether a comparison is to be repeated
     sweep_start = Widget(lambda: False)  # whether the sweep's start was pressed
     ready_made = _text()  # the comparison chosen from the menu
     tab = _text()  # below the lanes of a comparison
+    sweep_families = Widget[list[str]](list)
+    sweep_most: Setting[int] = Setting(links.SWEEP_MOST)
+    sweep_repeats: Setting[int] = Setting(links.SWEEP_REPEATS)
+    sweep_measure: Setting[str] = Setting(links.SWEEP_MEASURE)
 
     # How a page was opened
-    state_of = Kept(lambda: "")  # the page whose settings the session holds
-    # the proposer whose options its link left out; "*": the usual one's, whoever it is
-    linked = Kept(lambda: "")
+    drawn_page = Kept(lambda: "")  # the page whose script ran last
+    opened = Kept(lambda: "")  # the page whose address was read; empty while another one is being opened
+    lane: Kept[Lane | None] = Kept(_nothing)  # the lab's, as its address last had it
     complaints = Kept[list[str]](list)  # errors in the link it was opened with
     opened_with = Kept[str | None](_nothing)  # the prompt, if the page chose it itself
     last_prompt = Kept[str | None](_nothing)  # of any page
     own_prompt = Kept[str | None](_nothing)  # the visitor's own, while an example is shown
     family_marks = Kept(lambda: 0)  # how often another kind of example was marked than was chosen
-    last_picked = Kept[dict[str, str]](dict)  # by widget, the last choice before its page was left
+    last_picked = Kept[dict[str, str]](dict)  # by widget, the last choice
     settled = Kept[str | None](_nothing)  # the models that the settings were last adapted to
     ready_now = Kept[str | None](_nothing)  # models that became ready since the last run
 
@@ -188,16 +185,19 @@ class State:
     look_for = Kept(lambda: "")  # what the chosen comparison demonstrates
     whatif_link = Kept[tuple[list[str], dict[str, str]]](
         lambda: ([], {})
-    )  # complaints, the address they are about
+    )  # complaints, the choices they are about
 
     # The library
+    q = _text()
+    who = _text()
+    sort = _text()
+    sheet = Widget(lambda: 1)
     import_turn = Kept(lambda: 0)  # how often the import box was emptied
     imported = Kept[list[tuple[bool, str]]](
         list
     )  # the result for each file: whether it is valid, and a sentence
 
     # The course
-    curve_waited = Kept(lambda: False)  # whether this machine was being measured on the last run
 
 
 state = State()

@@ -1,52 +1,40 @@
-"""Widgets that live in the page's address: one way to pick a name, one to set a number."""
+"""Widgets of a page's settings: one way to pick a name, one to set a number."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
-from app.lanes import links
+from app.lanes.fields import NumberField
 from app.text import plain
 
 from .state import state
 
 
 def pick(
-    label: str,
-    titles: Mapping[str, str],
-    key: str,
-    words: str | Callable[[str], str],
-    *,
-    named: bool = False,
-    **more: Any,
+    label: str, titles: Mapping[str, str], key: str, words: str | Callable[[str], str], **more: Any
 ) -> str:
-    """A selectbox kept in the address by its options' names; Streamlit's own binding would use the titles.
+    """A selectbox; returns the name of the picked option.
 
-    Streamlit forgets a widget while another page is shown; this restores the last choice. The first option is left
-    out of the address, unless it is to be `named`. `words` are the help, or give it for the picked option; `more` is
-    passed to the selectbox.
+    `words` are the help, or give it for the picked option; `more` is passed to the selectbox.
     """
-    default = next(iter(titles))
     if (
         st.session_state.get(key) not in titles
-    ):  # or a title that it had: Streamlit sends that of a renamed option
-        asked = st.query_params.get(key, state.last_picked.get(key, default))
-        st.session_state[key] = asked if asked in titles else default
+    ):  # also where Streamlit sends a title that the option had before
+        last = state.last_picked.get(key)
+        st.session_state[key] = last if last in titles else next(iter(titles))
     picked: str = st.selectbox(
         label,
         list(titles),
         format_func=lambda name: titles.get(name, name),
         key=key,
+        persist_state="session",
         help=words if isinstance(words, str) else words(st.session_state[key]),
         **more,
     )
     state.last_picked[key] = picked
-    if picked == default and not named:
-        st.query_params.pop(key, None)
-    elif st.query_params.get(key) != picked:
-        st.query_params[key] = picked
     return picked
 
 
@@ -65,25 +53,25 @@ def switch(label: str, words: str | None, **more: Any) -> bool:
 def number(
     kind: str,
     label: str,
-    setting: links.Number,
+    setting: NumberField,
     step: float,
     words: str,
     *,
     disabled: bool = False,
     unset: str = "",
+    key: str = "",
+    persist: Literal["page", "session"] = "session",
 ) -> None:
-    """A number in the address; `kind` is slider or number. A number may be `unset`: what its empty box then says."""
+    """A number of the page's table; `kind` is slider or number. It may be `unset`: what its empty box then says."""
     cast = int if setting.whole else float
-    # Streamlit starts at the minimum by itself, and warns about a default if a page sets the value (a preset does).
-    usual: dict[str, Any] = {} if setting.default == setting.low else {"value": cast(setting.default)}
-    if setting.unset:
-        usual = {"value": None, "placeholder": unset}
-    common = {"step": cast(step), "key": setting.key, "bind": "query-params", "help": words, **usual}
+    key = key or setting.key
+    common: dict[str, Any] = {"step": cast(step), "key": key, "persist_state": persist, "help": words}
     if kind == "slider":
-        st.slider(
-            label, min_value=cast(setting.low), max_value=cast(setting.high), disabled=disabled, **common
-        )
+        low, high = cast(setting.low), cast(setting.high)
+        st.slider(label, min_value=low, max_value=high, disabled=disabled, **common)
         return
+    if setting.unset:
+        common |= {"value": None, "placeholder": unset}
     number_box(label, setting.refusal, disabled=disabled, **common)
 
 

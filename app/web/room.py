@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from app.choosing import usual
+from app.choosing import defaults
 from app.course import pictures, reading
 from app.course.lesson import Given
 from app.records.database import Unavailable
@@ -54,7 +54,7 @@ from .room_request import (
 from .room_stream import host_events, screen_events, student_events
 
 STATIC = Path(__file__).resolve().parents[1] / "room" / "static"
-BUILDER = Path(pictures.__file__).with_name("tree_builder.js")
+BUILDER = Path(pictures.__file__).with_name("runs") / "tree_builder.js"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 HOST_COOKIE = "specdec_host_"
 started = Limit(20, 3600.0)  # rooms, for each address
@@ -116,7 +116,9 @@ def page(name: str, depth: int) -> Endpoint:
         if name == "screen":
             data["address"] = room_address.shared(request)
         if name == "host":
-            data["models"] = [[name, usual.of(name).short, trees.challenge(name)] for name in running.kinds()]
+            data["models"] = [
+                [name, defaults.of(name).short, trees.challenge(name)] for name in running.kinds()
+            ]
         assets = "../" * max(depth - 1, 0) + ("assets" if depth else "r/assets")
         packed = json.dumps(data).replace("<", "\\u003c")
         return HTMLResponse(

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.records.database import Unavailable
+from app.records.keys import digest
 from app.room import codes, here
 from app.room.limits import Limit
 from app.room.states import Room, RoomRefused
@@ -104,8 +105,8 @@ async def _belongs(request: Request, code: str) -> bool:
 async def seat_of(request: Request) -> str:
     """The seat of the student who asks; known at once if a page of that student is open."""
     token = secret_of(request, "seat")
-    if token and here.live().room(code_of(request), codes.digest(token)):
-        return codes.digest(token)
+    if token and here.live().room(code_of(request), digest(token)):
+        return digest(token)
     room = await room_of(request)
     seat = await asyncio.to_thread(here.rooms().seated, room.code, token) if token else None
     if seat is None:

@@ -16,13 +16,15 @@ from app.course import asking, measured, measuring, reading
 from app.course.facts import ease, first_word, machines
 from app.course.facts import recorded as recorded_facts
 from app.course.lesson import STEPS, Lesson
-from app.course.pictures import conveyor, race, ribbon, width_curve
-from app.course.pictures import first_word as first_word_picture
+from app.course.pictures.costs import conveyor, width_curve
+from app.course.pictures.costs import first_word as first_word_picture
+from app.course.pictures.runs import race, ribbon
 from app.course.words import Words
 from app.decoding.models import ModelCache
 from app.decoding.runs import Runs
 
 from .course_page import page, predict, press, sent
+from .gallery import picture, written
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 MINE = ("race", "weights", "first-word", "tokens")
@@ -496,10 +498,8 @@ def test_a_longer_prompt_is_waited_for_longer() -> None:
         found = re.findall(r"first word after ([\d.]+) (m?s)", text)
         return [float(number) / (1e3 if unit == "ms" else 1.0) for number, unit in found]
 
-    at = changing("first-word")
-    short = first(sent(at))
-    at.select_slider(key="course-first-word-change-prompt").set_value(4096).run()
-    long = first(sent(at))
+    modelled = picture("first-word", "change")
+    short, long = (first(written(modelled.parts(values))) for values in ({}, {"prompt": 4096}))
     assert len(short) == len(long) == 2 and long[0] > 10 * short[0] and short[0] == short[1]
 
 

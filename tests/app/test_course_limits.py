@@ -15,33 +15,34 @@ import numpy as np
 import pytest
 
 from app.charts import contours
-from app.choosing import presets
+from app.choosing import form, presets
 from app.course import measured, progress, projector, reading
 from app.course.facts import designs as made
 from app.course.facts import failing, functions, lengths
 from app.course.facts.recorded import trace
 from app.course.lesson import STEPS
-from app.course.pictures import (
+from app.course.pictures.costs import (
     crowd,
     fails_matrix,
-    heat,
     length_chances,
     length_surface,
     overlap_gantt,
-    teach_back,
     workshop,
 )
+from app.course.pictures.odds import heat
+from app.course.pictures.own import teach_back
+from app.course.scene import Choice
 from app.course.words import Words
 from app.lanes import lane as lanes
 from app.lanes import links
 from app.records import examples as recorded
-from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 from specdec_measure.machines import batches
 from specdec_measure.machines.model_sizes import shape
 
 from .course_page import page, predict, press, sent
+from .gallery import picture, written
 
 LESSONS = ("length", "overlap", "fails", "sandbox")
 WORDS = Words("en", reading.FOLDER)
@@ -619,35 +620,29 @@ def test_what_is_written_is_kept_cut_and_taken_home() -> None:
     assert "sandbox" not in at.session_state[progress.STORE].notes
 
 
-def test_a_note_is_no_longer_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    import streamlit as st
-
-    monkeypatch.setattr(st, "session_state", {"field": "y" * (teach_back.MOST + 50)})
-    teach_back.keep("sandbox", "field")
-    assert len(progress.here().notes["sandbox"]) == teach_back.MOST
+def test_a_note_is_no_longer_than_allowed() -> None:
+    teach_back.keep("sandbox", "y" * (teach_back.MAX_CHARS + 50))
+    assert len(progress.here().notes["sandbox"]) == teach_back.MAX_CHARS
 
 
 def test_the_workshop_answers_to_its_controls() -> None:
-    at = predict(page(lesson="sandbox"), lesson("sandbox"))
-    at = press(at, "course-next")
-    assert not at.slider
-    at.selectbox(key="course-sandbox-change-lane").set_value("draft-model").run()
-    at.slider(key="course-sandbox-change-gamma").set_value(1).run()
-    assert not at.exception
-    assert any(
-        f"{made.design_work('story', 'draft-model', 1):.2f}× the arithmetic" in text.value
-        for text in at.markdown
-    )
+    workshop = picture("sandbox", "change")
+    assert not [part for part in workshop.parts() if isinstance(part, Choice) and part.name == "gamma"]
+    shown = written(workshop.parts({"lane": "draft-model", "gamma": 1}))
+    assert f"{made.design_work('story', 'draft-model', 1):.2f}× the arithmetic" in shown
 
 
 @pytest.mark.parametrize("key", LESSONS)
 def test_the_way_on_leads_to_an_address_that_the_page_understands(key: str) -> None:
     lab = lesson(key).front.lab
-    settings = {name: str(value) for name, value in lab.settings.items()}
-    assert "preset" not in settings or presets.find(settings["preset"]) is not None
+    settings = {
+        name: [str(each) for each in (value if isinstance(value, list) else [value])]
+        for name, value in lab.settings.items()
+    }
+    assert "preset" not in settings or presets.find(settings["preset"][-1]) is not None
     if lab.page == "compare":
-        assert lanes.from_address([settings.pop("lane")])[1] == []
-    assert links.problems(settings, {"proposer": {name: name for name in PROPOSERS}}, page=lab.page) == []
+        assert lanes.from_address(settings.pop("lane"))[1] == []
+    assert links.read(settings, (*form.TABLE, *lanes.table()), lanes.TABLES)[1] == []
 
 
 def test_a_projected_chart_has_larger_letters_and_the_same_figures() -> None:

@@ -13,7 +13,8 @@ from streamlit.testing.v1 import AppTest
 from app.course import measured, progress, reading, replay, rows
 from app.course.facts import functions, proposers
 from app.course.facts.recorded import trace
-from app.course.pictures import by_text, heads, length_surface, lookup, plane, window
+from app.course.pictures.costs import by_text, length_surface, plane
+from app.course.pictures.runs import heads, lookup, window
 from app.course.words import Words
 from specdec_core.proposers.medusa_tree import arranged
 
@@ -503,7 +504,7 @@ def test_own_texts_can_be_typed_into_the_lookup() -> None:
 
 @pytest.mark.parametrize("text", ["!" * 900, "a " * 450, "ß 漢字 😀 <i>&amp;</i> " * 30, "x"])
 def test_any_text_can_be_looked_up(text: str) -> None:
-    found = lookup.run(text[: lookup.MOST], text[: lookup.MOST], 3, 8)
+    found = lookup.run(text[: lookup.MAX_CHARS], text[: lookup.MAX_CHARS], 3, 8)
     assert found.passes <= len(found.written)
     assert lookup.shown(found, WORDS)
     assert lookup.summary(found, WORDS)

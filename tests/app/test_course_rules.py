@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from app.course import reading
 from app.course.facts import rules
 from app.course.lesson import Lesson
-from app.course.pictures import dial
+from app.course.pictures.odds import dial
 from app.course.words import Words
 from specdec_core.record.trace import Trace
 
-from .course_page import page, predict, press, sent
+from .gallery import picture, written
 
 WORDS = Words("en", reading.FOLDER)
 LOSSLESS, LOSSY = "lossless: the distribution", "lossy: other"
@@ -185,15 +185,13 @@ def test_what_a_lesson_may_not_ask_of_it(given: dial.With) -> None:
             dial.With.model_validate(good | wrong)
 
 
-def test_turning_the_dial_on_the_page(lesson: Lesson) -> None:
+def test_turning_the_dial() -> None:
     """From the locked prediction to the target's side: a lossless start, then a lossy rule says so."""
-    at = predict(page(lesson="rules"), lesson, "rate")
-    at.select_slider(key="course-rules-watch-stop").set_value(1).run()
-    assert not at.exception and LOSSLESS in sent(at)
-    press(at, "course-next")
-    assert LOSSLESS in sent(at)
-    at.button_group(key="course-rules-change-rule").set_value("ensemble").run()
-    assert not at.exception and LOSSY in sent(at) and LOSSLESS not in sent(at)
-    places = range(len(dial.KNOBS["ensemble"]))
-    at.select_slider(key="course-rules-change-knob-ensemble").set_value(places[0]).run()
-    assert LOSSLESS in sent(at)  # w = 1 is the exact rule
+    assert LOSSLESS in written(picture("rules", "watch").parts({"stop": 1}))
+    change = picture("rules", "change")
+    assert LOSSLESS in written(change.parts())
+    loose = written(change.parts({"rule": "ensemble"}))
+    assert LOSSY in loose and LOSSLESS not in loose
+    assert LOSSLESS in written(
+        change.parts({"rule": "ensemble", "knob-ensemble": 0})
+    )  # w = 1 is the exact rule

@@ -13,7 +13,7 @@ import pytest
 
 from app import services
 from app.course import training
-from app.course.pictures import distilling
+from app.course.pictures.own import distilling
 from app.course.training import Trainings
 from app.decoding.device_queue import DeviceQueue
 from app.decoding.jobs import Busy

@@ -9,10 +9,10 @@ from math import prod
 import pytest
 from pydantic import ValidationError
 
-from app.course import reading
+from app.course import growing, reading
 from app.course.facts import recorded, trees
 from app.course.lesson import Lesson
-from app.course.pictures import tree_builder
+from app.course.pictures.runs import tree_builder
 from app.course.words import Words
 from app.records import examples
 
@@ -83,7 +83,7 @@ def test_the_answer_is_not_in_the_page_before_the_prediction(lesson: Lesson) -> 
     at = page(lesson="trees")
     said = sent(at)
     assert "Node 5" not in said and "tokens of the tree:" not in said
-    shown = tree_builder.still(TREE, WORDS)
+    shown = growing.still(TREE, WORDS)
     assert shown["mask"] is None and shown["positions"] is None and shown["worth"] == []
     assert {(node["sentence"], node["chance"]) for node in shown["nodes"]} == {("", "")}
 
@@ -92,11 +92,11 @@ def test_the_answer_is_not_in_the_page_before_the_prediction(lesson: Lesson) -> 
 
 
 def test_free_places_are_next_siblings_and_first_children() -> None:
-    free = tree_builder.slots([(0,), (1,), (0, 0)], TABLE, 8)
+    free = growing.slots([(0,), (1,), (0, 0)], TABLE, 8)
     assert set(free) == {(2,), (1, 0), (0, 1)}  # (0, 0, 0) would need a third level
-    assert tree_builder.slots([(0,), (1,), (2,)], TABLE, 8) == [(0, 0), (1, 0), (2, 0)]
-    assert tree_builder.slots([(1,)], TABLE, 8) == [(0,), (1, 0)]
-    assert tree_builder.slots([(0,), (1,)], TABLE, 2) == []
+    assert growing.slots([(0,), (1,), (2,)], TABLE, 8) == [(0, 0), (1, 0), (2, 0)]
+    assert growing.slots([(1,)], TABLE, 8) == [(0,), (1, 0)]
+    assert growing.slots([(0,), (1,)], TABLE, 2) == []
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,13 @@ def test_free_places_are_next_siblings_and_first_children() -> None:
     ],
 )
 def test_only_what_makes_a_tree_changes_it(act: object, left: list[tuple[int, ...]]) -> None:
-    assert tree_builder.after([(0,), (0, 0)], act, TABLE, 4) == left
+    assert growing.after([(0,), (0, 0)], act, TABLE, 4) == left
 
 
 def test_rows_stand_apart_and_follow_the_ranks() -> None:
     """No two places share a cell; a first child stands beside its parent; later siblings stand lower."""
     places = [tuple(node) for node in TREE] + [(2,), (0, 0, 0)]
-    rows = tree_builder.laid_out(places)
+    rows = growing.laid_out(places)
     cells = [(len(place), rows[place]) for place in [(), *places]]
     assert len(set(cells)) == len(cells)
     for place in places:
@@ -136,7 +136,7 @@ def test_rows_stand_apart_and_follow_the_ranks() -> None:
 
 def test_the_scene_s_mask_is_the_relation_of_ancestors() -> None:
     tree = [(0,), (1,), (0, 0), (0, 1), (1, 0)]
-    shown = tree_builder.scene(tree, TABLE, 8, WORDS)
+    shown = growing.drawn(tree, TABLE, 8, WORDS)
     order = [tuple(node["path"]) for node in shown["nodes"]]
     assert shown["mask"] == [[row[: len(column)] == column for column in order] for row in order]
     assert shown["positions"] == [len(node) for node in order]
@@ -150,10 +150,10 @@ def test_the_scene_s_mask_is_the_relation_of_ancestors() -> None:
 
 
 def test_presets_fit_the_budget_and_the_heads() -> None:
-    assert tree_builder.preset("chain", TABLE, 8) == [(0,), (0, 0)]
-    assert tree_builder.preset("bush", TABLE, 2) == [(0,), (1,)]
-    assert tree_builder.preset("best", TABLE, 3) == [(0,), (1,), (0, 0)]
-    assert tree_builder.preset("empty", TABLE, 3) == []
+    assert growing.preset("chain", TABLE, 8) == [(0,), (0, 0)]
+    assert growing.preset("bush", TABLE, 2) == [(0,), (1,)]
+    assert growing.preset("best", TABLE, 3) == [(0,), (1,), (0, 0)]
+    assert growing.preset("empty", TABLE, 3) == []
 
 
 def test_an_empty_tree_is_compared_with_no_other() -> None:
@@ -218,9 +218,9 @@ def test_a_list_is_brought_along_and_a_wrong_one_gets_a_sentence(lesson: Lesson)
 
 
 def test_every_string_it_shows_is_in_the_catalogue() -> None:
-    for kind in tree_builder.PRESETS:
+    for kind in growing.PRESETS:
         WORDS(f"tree_builder.{kind}")
-    tree_builder.said(WORDS)
+    growing.said(WORDS)
     tree_builder.modelled([(0,)], TABLE, 0.5, WORDS)
     assert tree_builder.on_record([(0,)], "medusa", WORDS)[0]["meters"]
     assert tree_builder.on_record([(0,)], "eagle", WORDS) == []

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import config as policy
 from app import services
-from app.choosing import presets, usual
+from app.choosing import defaults, presets
 from app.compare import sweeps
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice, ModelCache
@@ -26,7 +26,7 @@ from tests.app.conftest import OPERATOR, scripted_family
 from tests.core.tiny import build, tokenizer
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
-REAL = Choice(usual.REAL)
+REAL = Choice(defaults.REAL)
 CHAT_PROMPTS = """title = "Questions"
 description = "Short questions."
 audience = "chat"
@@ -57,11 +57,11 @@ def shelf(fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
-    operator = policy.read({**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL})
+    operator = policy.read({**OPERATOR, "SPECDEC_DEFAULT_MODELS": defaults.REAL})
     monkeypatch.setattr(services, "operator", lambda: operator)
     # the model here has no heads, whatever ships
-    untrained = partial(usual.guessers, there=lambda part: False)
-    monkeypatch.setattr(usual, "guessers", untrained)
+    untrained = partial(defaults.proposers, there=lambda part: False)
+    monkeypatch.setattr(defaults, "proposers", untrained)
     yield shelf
     runs.close()
 
@@ -288,7 +288,7 @@ def test_picking_models_takes_an_untouched_example_along_and_leaves_own_words(sh
 def test_a_proposer_begins_with_the_options_that_suit_the_models(shelf: ModelCache) -> None:
     """Catches: the tiny family's tree for a target whose passes cost more, and a link that cannot name the default."""
     shelf.get(REAL)
-    small = usual.options(usual.REAL, "eagle")["nodes"]
+    small = defaults.options(defaults.REAL, "eagle")["nodes"]
     at = page(proposer="eagle")
     nodes = at.number_input(key="o.eagle.nodes")
     assert nodes.value == small != 16 and param(at, "o.nodes") is None
@@ -297,7 +297,7 @@ def test_a_proposer_begins_with_the_options_that_suit_the_models(shelf: ModelCac
     again = page(**{"proposer": "eagle", "o.nodes": "16"})
     assert again.number_input(key="o.eagle.nodes").value == 16 and not again.warning
     assert page(model="bundled", proposer="eagle").number_input(key="o.eagle.nodes").value == 16
-    lanes = core.usual({"eagle": usual.options(usual.REAL, "eagle"), "medusa": {}})
+    lanes = core.usual({"eagle": defaults.options(defaults.REAL, "eagle"), "medusa": {}})
     assert lanes[0].options["nodes"] == small and core.from_address([], lanes) == (list(lanes), [])
 
 
@@ -314,13 +314,16 @@ def test_what_a_link_says_wrongly_about_the_template_is_said(shelf: ModelCache) 
     """Catches: a value that no widget can hold, which would end the page in an error."""
     at = page(chat="perhaps", system="x" * 600)
     assert len(at.warning) == 1
-    assert "chat=true or chat=false" in at.warning[0].value.replace("\\", "") and "500" in at.warning[0].value
+    assert (
+        "chat template is used has to be true or false" in at.warning[0].value.replace("\\", "")
+        and "500" in at.warning[0].value
+    )
 
 
 def test_only_what_can_run_is_offered_first() -> None:
     """Catches: a default proposer whose trained part does not ship, so that the first Run is refused."""
-    assert usual.guessers(usual.REAL, there=lambda part: False)[0] == "prompt-lookup"
-    assert usual.guessers(usual.REAL, there=lambda part: True)[0] == "eagle"
-    assert usual.guessers(usual.TINY)[0] == "draft-model"
-    assert usual.guessers("somebody/else")[0] == "draft-model"
+    assert defaults.proposers(defaults.REAL, there=lambda part: False)[0] == "prompt-lookup"
+    assert defaults.proposers(defaults.REAL, there=lambda part: True)[0] == "eagle"
+    assert defaults.proposers(defaults.TINY)[0] == "draft-model"
+    assert defaults.proposers("somebody/else")[0] == "draft-model"
     assert presets.kind("nobody's text") is None

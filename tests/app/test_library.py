@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from app import services
-from app.choosing.usual import REAL
+from app.choosing.defaults import REAL
 from app.decoding.models import Choice, ModelCache
 from app.decoding.run import Request
 from app.decoding.runs import Runs

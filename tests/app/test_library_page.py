@@ -18,14 +18,12 @@ from streamlit.testing.v1 import AppTest
 from app import services
 from app.decoding.models import Choice, ModelCache
 from app.decoding.runs import Runs
-from app.lanes import links
 from app.records import access as entries
 from app.records import examples as recorded
 from app.records import keeping, visitor
 from app.records.store import Library, Saved
 from app.records.summary import Summary
 from app.running import flow
-from app.ui import presenter
 from app.web import routes
 
 from .conftest import scripted_family
@@ -85,7 +83,7 @@ def test_a_saved_run_appears_is_opened_named_shared_and_deleted(saving: Runs) ->
     assert shared and shared.link
     assert parse_qs(urlsplit(at.code[-1].value).query) == {"run": [shared.link]}
     brought = parse_qs(urlsplit(at.code[0].value).query)  # the teacher's link
-    assert brought == {"run": [shared.link], "hide": ["search,own,examples,link"]}
+    assert brought == {"run": [shared.link]}
     at.button(key="revoke").click().run()
     revoked = services.library().get(ANNA, saved.id)
     assert revoked and revoked.link is None
@@ -308,28 +306,14 @@ def test_a_box_that_reports_the_same_again_changes_nothing(
     assert param(at, "picked") == second.id
 
 
-def test_a_link_hides_parts_of_the_library(saving: Runs) -> None:
-    """Each part by itself. Catches: a part that is named and stays, or one that goes with another."""
+def test_a_link_that_hides_parts_opens_the_whole_library(saving: Runs) -> None:
+    """Older links could name parts to leave out. Catches: one that is complained about, or still leaves them out."""
     saved = finish(saving)
     assert saved is not None
-    there = {
-        "own": lambda at: "Your runs" in words(at),
-        "examples": lambda at: "Recorded examples" in words(at),
-        "tools": lambda at: any(button.key == "share" for button in at.button),
-        "numbers": lambda at: bool(tables(at)),
-        "link": lambda at: any(button.key == "present_now_library" for button in at.button),
-        "download": lambda at: bool(at.get("download_button")),
-    }
-    for away in [set(), *({part} for part in links.PARTS["library"]), set(links.PARTS["library"])]:
-        at = page(run=saved.id, hide=",".join(away))
-        assert not at.warning
-        for part, shows in there.items():
-            assert shows(at) == (part not in away), (part, away)
-        styled = " ".join(element.proto.body for element in at.get("html"))
-        for part in ("title", "search"):
-            assert (f".st-key-{presenter.box(part)}" in styled) == (part in away)
-    (strange,) = page(hide="own,lanes").warning
-    assert "hides “lanes”" in strange.value and "it can hide title, search, own" in strange.value
+    at = page(run=saved.id, hide="own,examples,tools,numbers,moon")
+    assert not at.warning and tables(at)
+    assert "Your runs" in words(at) and "Recorded examples" in words(at)
+    assert any(button.key == "share" for button in at.button)
 
 
 def test_a_presentation_of_the_library_is_the_open_run_alone(saving: Runs) -> None:

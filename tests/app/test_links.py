@@ -9,15 +9,22 @@ import pytest
 
 from app.choosing import presets
 from app.lanes import links
+from app.lanes.fields import NameField, NamesField, NumberField
 from app.text import plain
 from app.ui import glossary
 from specdec_core.proposers import PROPOSERS
 from specdec_measure.sweep.cases import CHAT_ORDER
 
-CHOICES = {
-    "proposer": {"draft-model": "Draft model", "none": "Plain decoding"},
-    "model": {"bundled": "Bundled pair"},
-}
+PROPOSER = NameField(
+    "proposer", titles=lambda: {"draft-model": "Draft model", "none": "Plain decoding"}, default="draft-model"
+)
+MODEL = NameField("model", titles=lambda: {"bundled": "Bundled pair", "other": "Another model…"})
+TABLE = (MODEL, PROPOSER, links.GAMMA, *links.SHARED)
+
+
+def problems(params: dict[str, str]) -> list[str]:
+    """The sentences about an address."""
+    return links.read({key: [value] for key, value in params.items()}, TABLE)[1]
 
 
 def test_a_clean_address_has_no_problems() -> None:
@@ -29,8 +36,21 @@ def test_a_clean_address_has_no_problems() -> None:
         "run": "x",
         "round": "3",
         "stop": "a",
+        "hide": "settings,moon",  # of links that were given away before
     }
-    assert links.problems(params, CHOICES) == []
+    assert problems(params) == []
+
+
+def test_what_is_written_reads_back_and_defaults_are_left_out() -> None:
+    """Catches: a setting whose text in the address means another value, and one that a shared link loses."""
+    others = {"model": "other", "proposer": "none", "gamma": 7, "temperature": 0.75, "stop": ["a", "\\n"],
+              "repetition_penalty": 1.0, "chat": False, "generation": False, "system": "Be brief", "seed": 5,
+              "target": "a/b", "draft": "c", "device": "cpu", "dtype": "float16", "top_k": 20, "top_p": 0.9,
+              "min_p": 0.05, "no_repeat_ngram_size": 3, "tokens": 17}  # fmt: skip
+    assert others.keys() == {each.key for each in TABLE}
+    said = links.write(TABLE, others)
+    assert said.keys() == others.keys() and links.read(said, TABLE) == (others, [])
+    assert links.write(TABLE, {each.key: each.start() for each in TABLE}) == {}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +69,17 @@ def test_a_clean_address_has_no_problems() -> None:
         ({"tokens": "9" * 400}, "number of new tokens"),
         ({"proposer": "magic"}, "proposer “magic”, which does not exist here; “Draft model” is used"),
         ({"proposer": "draftmodel"}, "“Draft model” is used. Did you mean “draft-model”?"),
+        (
+            {"repetition_penalty": "0"},
+            "repetition penalty has to be a number from 0.5 to 2; the link says 0, so the usual",
+        ),
+        ({"no_repeat_ngram_size": "1.5"}, "whole number from 0 to 20"),
+        ({"device": "toaster"}, "device “toaster”, which does not exist here; “auto” is used"),
         ({"model": "someone/else"}, "model"),
+        ({"chat": "perhaps"}, "has to be true or false; the link says “perhaps”, so true is used"),
+        ({"generation": "1"}, "generation config is used has to be true or false"),
+        ({"present": "yes"}, "begins with present=1; the link says “yes”"),
+        ({"system": "x" * 501}, "longer than 500 characters"),
         (
             {"target": "Qwen/Qwen3-1.7B"},
             "names a target, and only model=other takes models by their ids; it is left",
@@ -61,15 +91,15 @@ def test_a_clean_address_has_no_problems() -> None:
     ],
 )
 def test_what_an_address_says_wrongly_is_said_in_a_sentence(params: dict[str, str], words: str) -> None:
-    (problem,) = links.problems(params, CHOICES)
+    (problem,) = problems(params)
     assert words in problem
     assert len(problem) < 300
 
 
 def test_the_address_names_a_preset_or_holds_a_short_prompt() -> None:
     assert links.address_of_prompt("a fox", "story/fox", "story/fox") == {}
-    assert links.address_of_prompt("a hen", "story/hen", "story/fox") == {"preset": "story/hen"}
-    assert links.address_of_prompt("mine", None, "story/fox") == {"prompt": "mine"}
+    assert links.address_of_prompt("a hen", "story/hen", "story/fox") == {"preset": ["story/hen"]}
+    assert links.address_of_prompt("mine", None, "story/fox") == {"prompt": ["mine"]}
     assert links.address_of_prompt("x" * 2_001, None, "story/fox") == {}
     assert links.address_of_prompt("", None, "story/fox") == {}
 
@@ -172,12 +202,23 @@ def test_an_address_in_a_visitors_text_is_no_link(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["inf", "nan", "1e400", "-3", "99999999999999"])
 @pytest.mark.parametrize("number", links.NUMBERS, ids=lambda number: number.key)
-def test_a_number_no_widget_can_take_leaves_the_address(number: links.Number, text: str) -> None:
-    assert links.unusable({number.key: text}) == [number.key]
-    assert links.unusable({number.key: f"{number.default:g}"}) == []
+def test_a_number_no_widget_can_take_is_not_taken(number: NumberField, text: str) -> None:
+    """Catches: a value with which Streamlit's box or slider fails, so that the whole page does."""
+    found, complaints = links.read({number.key: [text]}, [number])
+    assert found == {} and len(complaints) == 1
+    assert links.read({number.key: [f"{number.usual:g}"]}, [number])[1] == []
+
+
+@pytest.mark.parametrize(("chosen", "texts"), [(["a", "b"], []), (["b"], ["b"]), ([], [""])])
+def test_some_of_several_names(chosen: list[str], texts: list[str]) -> None:
+    """Catches: all names where none was left, and those of other models' prompts."""
+    field = NamesField("kinds", titles=lambda: {"a": "A", "b": "B"})
+    assert field.write(chosen) == texts
+    assert field.read(texts or ["a", "b", "elsewhere"]) == chosen
 
 
 def test_too_many_or_too_long_stop_texts_get_a_sentence() -> None:
-    assert links.stop_problems(["\n"] * 8) == []
-    assert len(links.stop_problems(["\n"] * 9)) == 1
-    assert len(links.stop_problems(["x" * 65])) == 1
+    assert links.read({"stop": ["a", "b", "a", ""]}, [links.STOP]) == ({"stop": ["a", "b"]}, [])
+    for texts in ([str(number) for number in range(9)], ["x" * 65]):
+        found, (said,) = links.read({"stop": texts}, [links.STOP])
+        assert found == {} and "so none is used" in said

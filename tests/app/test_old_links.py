@@ -20,7 +20,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import config as policy
 from app import services
-from app.choosing import usual
+from app.choosing import defaults
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice, ModelCache
 from app.decoding.runs import Runs
@@ -57,10 +57,10 @@ def server(
     runs = Runs(lambda choice, gone: shelf.get(choice, gone))
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
-    operator = policy.read({**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL})
+    operator = policy.read({**OPERATOR, "SPECDEC_DEFAULT_MODELS": defaults.REAL})
     monkeypatch.setattr(services, "operator", lambda: operator)
-    there = partial(usual.guessers, there=lambda part: kind == "heads")
-    monkeypatch.setattr(usual, "guessers", there)
+    there = partial(defaults.proposers, there=lambda part: kind == "heads")
+    monkeypatch.setattr(defaults, "proposers", there)
     yield
     runs.close()
 

@@ -7,7 +7,6 @@ import asyncio
 import inspect
 import logging
 import re
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -17,14 +16,9 @@ from typing import Any
 import pytest
 import streamlit as st
 from starlette.websockets import WebSocket, WebSocketState
-from streamlit.elements.lib import policies
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
-from streamlit.runtime.fragment import MemoryFragmentStorage
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx, script_runner
-from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext, add_script_run_ctx
-from streamlit.runtime.state import SafeSessionState, SessionState
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 
 from app.ui import quirks
@@ -146,60 +140,6 @@ def test_a_press_in_a_part_that_is_gone_is_a_warning() -> None:
     assert kept("Something else with a fragment %s")
 
 
-@pytest.mark.parametrize("asked_by", ["message", "rerun"])
-def test_a_rerun_takes_what_came_from_the_address_for_the_script_s_own(
-    asked_by: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once no rerun warns, `quirks.rerun` can go, and the rule in pyproject.toml that forbids `st.rerun`."""
-    monkeypatch.setattr(policies.runtime, "exists", lambda: True)
-    monkeypatch.setattr(policies, "_shown_default_value_warning", False)
-    state = SessionState()
-    warned, values = [], []
-
-    def run(after_message: bool) -> None:
-        context = ScriptRunContext(
-            session_id="",
-            _enqueue=lambda message: None,
-            query_string="tokens=32",
-            session_state=SafeSessionState(state, lambda: None),
-            uploaded_file_mgr=MemoryUploadedFileManager("/"),
-            main_script_path="",
-            user_info={},
-            fragment_storage=MemoryFragmentStorage(),
-            pages_manager=PagesManager(""),
-        )
-        add_script_run_ctx(threading.current_thread(), context)
-        context.reset(query_string="tokens=32")
-        if after_message:
-            state.on_script_will_rerun(WidgetStates())
-        values.append(
-            st.number_input(
-                "Tokens", value=128, min_value=1, max_value=256, key="tokens", bind="query-params"
-            )
-        )
-        warned.append(policies._shown_default_value_warning)
-
-    def visit() -> None:
-        run(after_message=True)
-        run(after_message=asked_by == "message")
-
-    with ThreadPoolExecutor(1) as apart:  # Streamlit ties what is drawn to the thread
-        apart.submit(visit).result()
-    assert (values, warned) == ([32, 32], [False, asked_by == "rerun"])
-
-
-@pytest.mark.parametrize("own", [False, True])
-def test_only_a_fragment_s_own_run_draws_the_page_again(own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches: a run that ends while the page is being drawn, and Streamlit's false warning in the server's log."""
-    assert "fragment_ids_this_run" in {field.name for field in fields(ScriptRunContext)}
-    asked: list[bool] = []
-    context = SimpleNamespace(fragment_ids_this_run=["its id"] if own else None)
-    monkeypatch.setattr(quirks, "get_script_run_ctx", lambda: context)
-    monkeypatch.setattr(st, "rerun", lambda: asked.append(True))
-    quirks.rerun()
-    assert asked == [True] * own
-
-
 def test_a_script_that_sets_a_box_s_text_overrides_what_a_browser_brought_along() -> None:
     """And the state has no such key before the box is drawn; as soon as it has, `brought_along` can go."""
 
@@ -219,6 +159,42 @@ def test_a_script_that_sets_a_box_s_text_overrides_what_a_browser_brought_along(
     back = AppTest.from_function(script)._run(WidgetStates(widgets=[typed]))
     assert back.text_area(key="words").value == "an example"
     assert back.session_state.found == "typed"
+
+
+def test_a_browser_that_comes_back_to_a_new_session_keeps_what_its_boxes_hold() -> None:
+    """Catches: a slider that was moved while the server was started again, put back to what the address says."""
+
+    def script() -> None:
+        import streamlit as st
+
+        from app.lanes import links
+        from app.ui import address
+
+        if "tokens" not in st.session_state:
+            table = links.TOP_P, links.TOKENS, links.CHAT, links.SYSTEM, links.SEED
+            address.fill(table, links.read(address.params(), table)[0], anew=True)
+        st.slider("p", 0.05, 1.0, step=0.05, key="top_p")
+        st.number_input("Tokens", step=1, key="tokens")
+        st.number_input("Seed", step=1, key="seed")
+        st.toggle("Chat", key="chat")
+        st.text_input("System", key="system")
+
+    drawn = AppTest.from_function(script).run()
+    assert (drawn.slider(key="top_p").value, drawn.number_input(key="tokens").value) == (1.0, 128)
+    slider = WidgetState(id=drawn.slider(key="top_p").proto.id)
+    slider.double_array_value.data.append(0.5)
+    sent = [
+        slider,
+        WidgetState(id=drawn.number_input(key="tokens").proto.id, double_value=9.0),
+        WidgetState(id=drawn.number_input(key="seed").proto.id, double_value=-1.0),  # none can be used
+        WidgetState(id=drawn.toggle(key="chat").proto.id, bool_value=False),
+        WidgetState(id=drawn.text_input(key="system").proto.id, string_value="Be brief"),
+    ]
+    back = AppTest.from_function(script)
+    back.query_params["tokens"] = back.query_params["seed"] = "7"
+    back._run(WidgetStates(widgets=sent))
+    values = [back.session_state[key] for key in ("top_p", "tokens", "seed", "chat", "system")]
+    assert values == [0.5, 9, 7, False, "Be brief"]
 
 
 def test_streamlit_s_page_has_inline_scripts_and_each_is_in_the_policy() -> None:
@@ -252,27 +228,3 @@ def test_streamlit_makes_the_page_the_main_script() -> None:
     at = AppTest.from_function(page).run()
     assert not at.exception
     assert at.text[0].value == at._script_path
-
-
-def test_a_drawing_needs_no_session_and_follows_its_controls() -> None:
-    """Catches: private parts that Streamlit changed, so that a room's pictures are lost."""
-
-    def draw() -> None:
-        level = st.slider("Level", 0, 9, 3)
-        pressed = st.button("Press")
-        st.markdown(f"{level} {'pressed' if pressed else 'rests'}")
-
-    page = quirks.Offscreen(str(ROOT / "app" / "main.py"), draw)
-    drawn: list[list[Any]] = []
-
-    def work() -> None:
-        slider, button, _ = page.draw()
-        keys = slider.slider.id, button.button.id
-        drawn.append(page.draw([("slider", keys[0], [7]), ("button", keys[1], None)]))
-        drawn.append(page.draw([]))
-        drawn.append(page.draw([("slider", keys[0], ["no number"])]))
-
-    thread = threading.Thread(target=work)  # Streamlit ties what is drawn to the thread
-    thread.start()
-    thread.join()
-    assert [elements[-1].markdown.body for elements in drawn] == ["7 pressed", "7 rests", "7 rests"]

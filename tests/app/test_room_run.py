@@ -7,20 +7,18 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
-from streamlit.components.v2.component_manager import BidiComponentManager
-from streamlit.runtime import Runtime
 
 from app import services
 from app.course import reading
 from app.decoding.runs import Runs
 from app.records.database import Database
 from app.records.journal import Journal
+from app.records.keys import digest
 from app.room import (
     codes,
     export,
@@ -319,7 +317,7 @@ def test_a_deleted_room_s_runs_are_forgotten_in_every_process(
     try:
         with monkeypatch.context() as patch:
             patch.setattr(services, "runs", lambda: there)
-            for guest in (running.guest(code), running.guest(code, codes.digest(token)), kept):
+            for guest in (running.guest(code), running.guest(code, digest(token)), kept):
                 runs.append(running.own_tree(guest, "abc", "tiny", 2, 2, lambda run: None))
         until(lambda: all(here_.find(run.id, None, run.ticket) for run in runs))
         monkeypatch.setattr(fresh, "_journal", here_)
@@ -363,16 +361,7 @@ def test_the_best_three_are_the_fastest_of_one_model(tmp_path: Path) -> None:
     assert tally.fastest(news[1], "other") == []
 
 
-@pytest.fixture
-def drawing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures and their components are drawn only where Streamlit runs; this is the part of it that they need."""
-    server = SimpleNamespace(bidi_component_registry=BidiComponentManager(), get_client=lambda session: None)
-    monkeypatch.setattr(Runtime, "_instance", server)
-
-
-def test_every_lesson_s_pictures_are_drawn_for_a_class(
-    drawing: None, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_every_lesson_s_pictures_are_drawn_for_a_class(caplog: pytest.LogCaptureFixture) -> None:
     """Catches: a lesson whose picture fails outside a session, or needs a button that a class does not have: the host
     would show nothing; and a walk that walks no lessons."""
     keys = [key for _, key, _, _ in reading.titles("en")]
@@ -392,7 +381,7 @@ def test_every_lesson_s_pictures_are_drawn_for_a_class(
     assert not caplog.records
 
 
-def test_nodes_of_a_tree_are_set_one_by_one(drawing: None) -> None:
+def test_nodes_of_a_tree_are_set_one_by_one() -> None:
     """Catches: a builder in a room that only offers whole trees; a removed node that comes back."""
 
     def tree(moves: tuple[tuple[str, Any], ...]) -> tuple[str, list[list[int]]]:
@@ -415,7 +404,7 @@ def test_nodes_of_a_tree_are_set_one_by_one(drawing: None) -> None:
     assert host_actions.moves([[key, {"do": "fly", "path": [0]}]]) == ()
 
 
-def test_a_player_s_cursor_draws_nothing_anew(drawing: None) -> None:
+def test_a_player_s_cursor_draws_nothing_anew() -> None:
     """Catches: a picture that is drawn for every step of the host's in a player."""
     before = stills.still("en", "trees", "watch")
     moves = host_actions.moves([["x", {"cursor": {"round": 2, "of": "y"}}]])
@@ -423,7 +412,7 @@ def test_a_player_s_cursor_draws_nothing_anew(drawing: None) -> None:
     assert stills.still("en", "trees", "watch", moves) is before
 
 
-def test_sliders_that_share_one_mass_show_what_counts(drawing: None) -> None:
+def test_sliders_that_share_one_mass_show_what_counts() -> None:
     """Catches: a slider at 0.60 beside a table that says 0.00."""
 
     def places(*moves: tuple[str, float]) -> list[str]:
@@ -459,7 +448,7 @@ def test_a_control_shows_only_what_it_can_have() -> None:
 
 
 @pytest.mark.parametrize(("lesson", "step"), [("race", "watch"), ("weights", "watch"), ("fails", "change")])
-def test_a_german_page_follows_an_english_host(drawing: None, lesson: str, step: str) -> None:
+def test_a_german_page_follows_an_english_host(lesson: str, step: str) -> None:
     """Catches: a control that is known by its name, which is another in each language: the picture of whoever reads
     the other one stays as it was while the host moves."""
 

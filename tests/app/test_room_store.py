@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from app import config as policy
 from app import services
 from app.records.database import Database
+from app.records.keys import digest
 from app.room import codes, here, host_actions, store
 from app.room.limits import Limit
 from app.room.live import Live
@@ -44,7 +45,7 @@ def opened(rooms: Rooms, lesson: str = "race") -> tuple[str, str]:
     rooms.drive(
         code, lambda room, at: host_actions.changed(room, at, {"move": "open", "lesson": lesson, "step": 0})
     )
-    return code, codes.digest(TOKEN)
+    return code, digest(TOKEN)
 
 
 def cast(code: str, seat: str, vote: int = 1, given: str = "code") -> Cast:

@@ -79,11 +79,11 @@ def test_the_room_s_sheet_leaves_pictures_alone() -> None:
     classed = re.compile(r"\.([a-z][\w-]*)")
     selectors = re.compile(r"([^{}]+)\{")
     taken: set[str] = set()
-    for path in PICTURES.glob("*.css"):
+    for path in PICTURES.rglob("*.css"):
         if path.stem == "tree_builder":  # in a shadow root
             continue
         taken.update(classed.findall(" ".join(selectors.findall(path.read_text(encoding="utf-8")))))
-    for path in PICTURES.glob("*.py"):
+    for path in PICTURES.rglob("*.py"):
         for listed in re.findall(r"class='([^'{]*)", path.read_text(encoding="utf-8")):
             taken.update(listed.split())
     sheet = re.sub(r"/\*.*?\*/", "", (STATIC / "room.css").read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -190,13 +190,20 @@ def test_errors_are_sentences() -> None:
 
 
 def script() -> None:
-    from app.compare import sweep_view
+    from app.compare import editor, sweep_view
     from app.decoding.models import Choice
+    from app.lanes import links
+    from app.ui import address
+    from app.ui.state import state
     from specdec_core.settings import Settings
 
+    if not state.opened:  # as the comparison's page does
+        address.fill(editor.TABLE, links.read(address.params(), editor.TABLE)[0])
+        state.opened = "compare"
     plain = Settings(proposer="none", max_new_tokens=20)
     lanes = [plain, plain.but(proposer="draft-model"), plain.but(proposer="draft-model", rule="typical")]
     sweep_view.show(lanes, ["A · Plain decoding", "B · Draft *model*", "C · Typical"], Choice())
+    address.write(editor.TABLE)
 
 
 @pytest.fixture
@@ -359,10 +366,12 @@ def test_own_prompts_come_in_as_a_file_and_bad_ones_are_named(page: AppTest, job
 
 def test_a_lane_that_asks_a_person_is_left_out(jobs: Sweeps) -> None:
     def other() -> None:
-        from app.compare import sweep_view
+        from app.compare import editor, sweep_view
         from app.decoding.models import Choice
+        from app.ui import address
         from specdec_core.settings import Settings
 
+        address.fill(editor.TABLE, {})
         lanes = [Settings(proposer="none"), Settings(proposer="you")]
         sweep_view.show(lanes, ["A", "B"], Choice())
 

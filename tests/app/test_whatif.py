@@ -81,10 +81,10 @@ def words(at: AppTest) -> str:
 
 def test_a_link_brings_every_choice_back(race_traces: list[Trace]) -> None:
     """Catches: a control that is not in the address, or that mends what was right."""
-    given = {"wp": CARD, "wt": "3B", "wd": "135M", "wb": "32", "wc": "2048"}
+    given = {"machine": CARD, "target_size": "3B", "draft_size": "135M", "batch": "32", "context": "2048"}
     at = opened(race_traces, **given)
     assert address(at) == given and not at.warning
-    assert at.selectbox(key="wp").value == CARD and at.select_slider(key="wb").value == "32"
+    assert at.selectbox(key="machine").value == CARD and at.select_slider(key="batch").value == "32"
     measured = batches.read()
     assert f"measured · {measured.machine}" in " ".join(one.value for one in at.caption), (
         "a batch has its measurement"
@@ -93,19 +93,27 @@ def test_a_link_brings_every_choice_back(race_traces: list[Trace]) -> None:
     assert f"{result.speedup:.2f}× there (modelled)" in words(at)
 
 
+def test_a_link_of_before_has_the_same_choices_under_today_s_names(race_traces: list[Trace]) -> None:
+    """Catches: an old link whose choices are lost, or stay beside the new ones."""
+    old = {"wp": CARD, "wt": "3B", "wd": "135M", "wb": "32", "wc": "2048"}
+    at = opened(race_traces, **old)
+    assert not at.warning
+    assert address(at) == {whatif.OLD_KEYS[key]: value for key, value in old.items()}
+
+
 def test_a_size_of_ones_own_is_taken_and_a_wrong_one_is_explained(race_traces: list[Trace]) -> None:
     """Catches: only named sizes, a link that loses one's own, and a typed word that is dropped without a word."""
-    given = {"wp": CARD, "wt": "14B", "wd": "700M"}
+    given = {"machine": CARD, "target_size": "14B", "draft_size": "700M"}
     at = opened(race_traces, **given)
     assert address(at) == given and not at.warning
     result = replay(race_traces[1], known()[CARD], context=128, target="14B", draft="700M")
     assert f"{result.speedup:.2f}× there (modelled)" in words(at) and "14B with 700M" in words(at)
     for key, typed, said in (
-        ("wd", "20B", "20B is not smaller than 14B"),
-        ("wt", "large", "no model size 'large'"),
-        ("wt", "0B", "from 10M"),
+        ("draft_size", "20B", "20B is not smaller than 14B"),
+        ("target_size", "large", "no model size 'large'"),
+        ("target_size", "0B", "from 10M"),
     ):
-        at = opened(race_traces, typed={key: typed}, wp=CARD, wt="14B")
+        at = opened(race_traces, typed={key: typed}, machine=CARD, target_size="14B")
         assert said in at.warning[0].value.replace("\\", "")
         assert at.selectbox(key=key).value != typed and typed not in address(at).values()
 
@@ -113,34 +121,36 @@ def test_a_size_of_ones_own_is_taken_and_a_wrong_one_is_explained(race_traces: l
 def test_choosing_writes_the_address_and_defaults_leave_it(race_traces: list[Trace]) -> None:
     at = opened(race_traces)
     assert address(at) == {}
-    at.selectbox(key="wp").set_value(CARD)
+    at.selectbox(key="machine").set_value(CARD)
     again(at)
-    at.select_slider(key="wb").set_value("64")
+    at.select_slider(key="batch").set_value("64")
     again(at)
-    at.selectbox(key="wt").set_value("0.5B")
+    at.selectbox(key="target_size").set_value("0.5B")
     again(at)
-    assert address(at) == {"wp": CARD, "wb": "64", "wt": "0.5B"}
-    assert at.selectbox(key="wd").value == "135M"  # the draft of 8B is none for 0.5B
-    at.select_slider(key="wb").set_value("1")
+    assert address(at) == {"machine": CARD, "batch": "64", "target_size": "0.5B"}
+    assert at.selectbox(key="draft_size").value == "135M"  # the draft of 8B is none for 0.5B
+    at.select_slider(key="batch").set_value("1")
     again(at)
-    assert "wb" not in address(at)
-    at.selectbox(key="wp").set_value(of_kind(RecordedProfile))
+    assert "batch" not in address(at)
+    at.selectbox(key="machine").set_value(of_kind(RecordedProfile))
     again(at)
-    assert "wt" not in address(at) and not [one for one in at.selectbox if one.key in ("wt", "wd")]
+    assert "target_size" not in address(at) and not [
+        one for one in at.selectbox if one.key in ("target_size", "draft_size")
+    ]
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"wp": "../../etc/passwd"}, "machine"),
-        ({"wp": CARD, "wb": "1e9"}, "batch"),
-        ({"wp": CARD, "wb": "-1"}, "batch"),
-        ({"wp": CARD, "wc": "NaN"}, "context"),
-        ({"wp": CARD, "wt": "9X"}, "target size"),
-        ({"wp": CARD, "wt": "1B", "wd": "8B"}, "draft size"),
-        ({"wp": "amd-epyc-2-cores", "wt": "8B"}, "target size"),
-        ({"wp": "amd-epyc-2-cores", "wb": "7"}, "batch"),
-        ({"wp": "<img src=x onerror=alert(1)>" * 20}, "machine"),
+        ({"machine": "../../etc/passwd"}, "machine"),
+        ({"machine": CARD, "batch": "1e9"}, "batch"),
+        ({"machine": CARD, "batch": "-1"}, "batch"),
+        ({"machine": CARD, "context": "NaN"}, "context"),
+        ({"machine": CARD, "target_size": "9X"}, "target size"),
+        ({"machine": CARD, "target_size": "1B", "draft_size": "8B"}, "draft size"),
+        ({"machine": "amd-epyc-2-cores", "target_size": "8B"}, "target size"),
+        ({"machine": "amd-epyc-2-cores", "batch": "7"}, "batch"),
+        ({"machine": "<img src=x onerror=alert(1)>" * 20}, "machine"),
     ],
 )
 def test_what_a_link_says_wrongly_is_reported_in_a_sentence_and_mended(
@@ -155,7 +165,7 @@ def test_what_a_link_says_wrongly_is_reported_in_a_sentence_and_mended(
     assert not whatif.problems(known(), mended)
     again(at)
     assert len(at.warning) == 1  # a rerun for another reason does not take the words away
-    at.selectbox(key="wp").set_value("l4")
+    at.selectbox(key="machine").set_value("l4")
     again(at)
     assert not at.warning
 
@@ -163,10 +173,12 @@ def test_what_a_link_says_wrongly_is_reported_in_a_sentence_and_mended(
 def test_every_offer_of_the_controls_is_sound(race_traces: list[Trace]) -> None:
     """Each value that a control offers is accepted by the core. Catches: a draft as large as its target."""
     for name, profile in known().items():
-        for target in whatif.options(known(), {"wp": name}).get("wt", {"": ""}):
-            offered = whatif.options(known(), {"wp": name, "wt": target})
-            for draft in offered.get("wd", {"": ""}):
-                for batch, context in zip(offered["wb"], [*offered["wc"]] * len(offered["wb"]), strict=False):
+        for target in whatif.options(known(), {"machine": name}).get("target_size", {"": ""}):
+            offered = whatif.options(known(), {"machine": name, "target_size": target})
+            for draft in offered.get("draft_size", {"": ""}):
+                for batch, context in zip(
+                    offered["batch"], [*offered["context"]] * len(offered["batch"]), strict=False
+                ):
                     choice = whatif.WhatIfChoice(
                         name, int(batch), int(context), target or None, draft or None
                     )
@@ -193,19 +205,19 @@ def test_it_opens_with_a_machine_that_suits_the_rounds(race_traces: list[Trace])
     for name, kind in ((timed.target.name, RecordedProfile), ("another model", Modelled)):
         target = replace(race_traces[0].header.target, name=name)
         traces = [replace(one, header=replace(one.header, target=target)) for one in race_traces]
-        chosen = opened(traces).selectbox(key="wp").value
+        chosen = opened(traces).selectbox(key="machine").value
         assert isinstance(known()[chosen], kind)
 
 
 def test_what_does_not_fit_is_said_and_nothing_is_drawn(race_traces: list[Trace]) -> None:
-    at = opened(race_traces, wp="rtx-4090", wt="70B")
+    at = opened(race_traces, machine="rtx-4090", target_size="70B")
     assert "has 24 GB" in words(at)
     assert not at.get("plotly_chart") and not tables(at)
 
 
 def test_measured_and_modelled_stand_apart_and_say_which_they_are(race_traces: list[Trace]) -> None:
     """Catches: one figure out of two clocks, a measured speedup under another machine's name."""
-    at = opened(race_traces, wp=CARD)
+    at = opened(race_traces, machine=CARD)
     result = replay(race_traces[1], known()[CARD], context=128, target="8B", draft="1B")
     measured = race_traces[1].stats.tokens_per_second / race_traces[0].stats.tokens_per_second  # type: ignore[operator]
     row = tables(at)[0][0]
@@ -219,7 +231,7 @@ def test_measured_and_modelled_stand_apart_and_say_which_they_are(race_traces: l
 
 
 def test_without_a_plain_lane_nothing_is_called_measured(race_traces: list[Trace]) -> None:
-    at = opened(race_traces[1:], LABELS[1:], wp=CARD)
+    at = opened(race_traces[1:], LABELS[1:], machine=CARD)
     assert tables(at)[0][0]["speedup, measured"] == "—"
     assert "not measured" in words(at)
     alone = opened(race_traces[:1], LABELS[:1])
@@ -290,7 +302,7 @@ def test_the_curve_is_marked_where_the_rounds_were(race_traces: list[Trace]) -> 
 
 def test_hostile_labels_reach_the_charts_and_the_page_as_text(race_traces: list[Trace]) -> None:
     label = "<img src=x onerror=alert(1)> [a](javascript:b) $x$"
-    at = opened(race_traces, ["plain", label], wp=CARD)
+    at = opened(race_traces, ["plain", label], machine=CARD)
     assert not any(UNESCAPED.search(element.value) for element in (*at.markdown, *at.caption))
     result = replay(race_traces[1], known()[CARD])
     for chart in (
@@ -315,7 +327,7 @@ def test_the_sentence_about_the_knee_is_the_roofline_s(race_traces: list[Trace])
 def test_only_pass_times_are_called_recorded(race_traces: list[Trace]) -> None:
     """Catches: a computed speedup that is called recorded, in a sentence, a table, a legend or a chart's source."""
     how = "modelled from recorded pass times"
-    at = opened(race_traces, wp="h200-8b")
+    at = opened(race_traces, machine="h200-8b")
     assert f"× there ({how})" in words(at) and f"{how} · plain decoding there" in words(at)
     assert "speedup, modelled" in tables(at)[0][0]
     assert not any("recorded" in column for column in tables(at)[0][0])
@@ -355,13 +367,13 @@ def test_two_speedups_on_one_machine_say_why_they_differ(race_traces: list[Trace
     (curve,) = (one for one in profile.curves if (one.batch, one.context) == (1, profile.contexts(1)[0]))
     here = sum(row.verify_s for row in plain.rounds) / len(plain.rounds)
     ratio = here / curve.target_s[curve.widths.index(1)]
-    at = opened(on(profile.machine, profile.target.name), wp=name)
+    at = opened(on(profile.machine, profile.target.name), machine=name)
     assert f"takes {1e3 * curve.target_s[0]:.1f} ms in the profile" in words(at)
     assert f"took {1e3 * here:.1f} ms in this run" in words(at) and f"{ratio:.2f} times as long" in words(at)
     assert f"{profile.measurements} measurements of {profile.date[:10]}" in words(at)
     silent = [
-        opened(on("another machine", profile.target.name), wp=name),
-        opened(on(profile.machine, "another model"), wp=name),
-        opened(on(profile.machine, profile.target.name), wp=CARD),
+        opened(on("another machine", profile.target.name), machine=name),
+        opened(on(profile.machine, "another model"), machine=name),
+        opened(on(profile.machine, profile.target.name), machine=CARD),
     ]
     assert not any("Both clocks are of" in words(one) for one in silent)

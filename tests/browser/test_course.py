@@ -1,17 +1,20 @@
-"""The whole course in Chromium, by keyboard alone, with axe-core looking at every screen."""
+"""Lessons of each kind in Chromium, by keyboard alone, with axe-core looking at every screen.
+
+Every picture of the others, its width and what axe says of it, is in test_gallery.py.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from playwright.sync_api import Page
 
 from app.course import reading
 from app.course.lesson import STEPS, Lesson
+from app.course.words import Words
 
 from .axe import check
 from .conftest import STILL, Server, Visitors, expect, until
@@ -73,53 +76,42 @@ def further(page: Page, name: str) -> None:
     at_step(page, name)
 
 
-def read(key: str) -> Lesson:
-    lesson, problems = reading.read("en", key)
-    assert lesson is not None, problems
-    return lesson
+class Walk(NamedTuple):
+    """A lesson in a language and a theme, opened on one of the small screens."""
+
+    key: str
+    language: str
+    theme: Any
+    small: tuple[int, int]
+
+    @property
+    def lesson(self) -> Lesson:
+        found, problems = reading.read(self.language, self.key)
+        assert found is not None, problems
+        return found
 
 
-def begin(page: Page, url: str, key: str) -> None:
+# One of each kind of prediction in each language, and on each small screen.
+WALKS = [
+    Walk("first-word", "en", "light", SIZES[0]),
+    Walk("fails", "de", "dark", SIZES[1]),
+    Walk("coin", "en", "dark", SIZES[1]),
+    Walk("rules", "de", "light", SIZES[0]),
+    Walk("trees", "en", "light", SIZES[1]),
+    Walk("length", "de", "dark", SIZES[0]),
+]
+
+
+def begin(page: Page, url: str, walk: Walk, step: str) -> None:
     """A lesson in a fresh session of a visitor who was never here, by its address."""
     page.context.clear_cookies()
-    page.goto(f"{url}/course?lesson={key}")
-    page.locator(f".st-key-course-{key}-prediction").wait_for()
-    at_step(page, "Predict")
+    page.goto(f"{url}/course?lesson={walk.key}&lang={walk.language}")
+    page.locator(f".st-key-course-{walk.key}-prediction").wait_for()
+    at_step(page, step)
 
 
-def small(key: str) -> tuple[int, int]:
-    """The small screen on which that lesson is opened: every other pair of lessons on a phone's."""
-    return SIZES[LESSONS.index(key) // 2 % 2]
-
-
-def way_to_predict(key: str) -> tuple[str, tuple[int, int]]:
-    """How something is predicted in that lesson, and on how large a screen."""
-    return read(key).front.predict.kind, small(key)
-
-
-@cache
-def loaded() -> dict[tuple[str, tuple[int, int]], str]:
-    """The lessons that are loaded on their small screens, one for each way: others are come to from a page that is
-    there."""
-    return {way_to_predict(key): key for key in reversed(LESSONS)}
-
-
-def come_to(page: Page, url: str, key: str) -> None:
-    """A lesson by the button at the end of the one before, as a learner comes to it; else by its address."""
-    onward = page.locator(".st-key-course-onward")
-    here = key not in loaded().values() and onward.count()
-    if here and read(key).front.title in onward.inner_text():
-        reach(page, ".st-key-course-onward")
-        page.keyboard.press("Enter")
-        page.locator(f".st-key-course-{key}-prediction").wait_for()
-        at_step(page, "Predict")
-        expect(page.locator("[data-testid=stMain]")).to_be_focused()
-    else:
-        begin(page, url, key)
-
-
-def predict(page: Page, lesson: Lesson) -> None:
-    """Predict something, with the keyboard."""
+def predict(page: Page, lesson: Lesson, after: str) -> None:
+    """Predict something, with the keyboard; that leads to the next step."""
     field = f".st-key-course-{lesson.id}-prediction"
     reach(page, field)
     kind = lesson.front.predict.kind
@@ -130,7 +122,7 @@ def predict(page: Page, lesson: Lesson) -> None:
     rested(page)
     reach(page, ".st-key-course-lock")
     page.keyboard.press("Enter")
-    at_step(page, "Watch")
+    at_step(page, after)
 
 
 def in_sight(page: Page, selector: str, state: str) -> None:
@@ -161,32 +153,30 @@ def holds_its_width(page: Page, state: str) -> None:
     page.set_viewport_size(DESK)
 
 
-@pytest.mark.parametrize("key", LESSONS)
-def test_a_lesson_by_keyboard_with_axe_on_every_screen(page: Page, server: Server, key: str) -> None:
+@pytest.mark.parametrize("walk", WALKS, ids=[f"{walk.key}-{walk.language}" for walk in WALKS])
+def test_a_lesson_by_keyboard_with_axe_on_every_screen(page: Page, server: Server, walk: Walk) -> None:
     """Catches: a screen that needs a mouse, breaks a rule of WCAG 2.2 AA, or shows an error; a picture that is wider
-    than a phone, or than a projector, whether drawn there or on the way to it; a prediction that cannot be made there.
-    Of either size as many lessons are light as dark."""
-    theme: Any = ("light", "dark")[LESSONS.index(key) % 2]
-    width, height = small(key)
-    page.emulate_media(color_scheme=theme)
+    than a phone, or than a projector, whether drawn there or on the way to it; a prediction that cannot be made there;
+    a next lesson that is not begun at its top."""
+    key, lesson, words = walk.key, walk.lesson, Words(walk.language, reading.FOLDER)
+    predicting, watching, *later = (words(f"steps.{step}") for step in STEPS)
+    width, height = walk.small
+    page.emulate_media(color_scheme=walk.theme)
     page.set_viewport_size({"width": width, "height": height})
-    lesson = read(key)
-    come_to(page, server.url, key)
+    begin(page, server.url, walk, predicting)
     fits(page, width, f"{key} predict")
     page.set_viewport_size(DESK)
     in_sight(page, ".st-key-course-lock button", f"{key} predict")
     in_sight(page, f".st-key-course-{key}-prediction", f"{key} question")
-    check(page, f"{key} predict, {theme}")
+    check(page, f"{key} predict, {walk.theme}")
     page.set_viewport_size({"width": width, "height": height})
-    predict(page, lesson)
+    predict(page, lesson, watching)
     fits(page, width, f"{key} watch, drawn there")
     page.set_viewport_size(DESK)
     in_sight(page, ".st-key-course-next button", f"{key} watch")
     holds_its_width(page, f"{key} watch")
-    check(page, f"{key} watch, {theme}")
-    for name, label in zip(
-        STEPS[2:], ("Change", "Explain", "Code", "Check", "Try it in the lab"), strict=True
-    ):
+    check(page, f"{key} watch, {walk.theme}")
+    for name, label in zip(STEPS[2:], later, strict=True):
         if name == "change":
             page.set_viewport_size({"width": width, "height": height})
         further(page, label)
@@ -195,25 +185,44 @@ def test_a_lesson_by_keyboard_with_axe_on_every_screen(page: Page, server: Serve
             page.set_viewport_size(DESK)
         in_sight(page, ".st-key-course-bar button", f"{key} {name}")
         if name == "check":
-            in_sight(page, f".st-key-course-{key}-check", f"{key} check")
-            reach(page, f".st-key-course-{key}-check")
-            page.keyboard.press("Space")
-            page.locator(".st-key-course-answer button:enabled").wait_for()
-            reach(page, ".st-key-course-answer")
-            page.keyboard.press("Enter")
-            page.locator("[data-testid=stAlert]").first.wait_for()
-            rested(page)
-        check(page, f"{key} {name}, {theme}")
+            answer(page, key)
+        check(page, f"{key} {name}, {walk.theme}")
         if name == "change":
             holds_its_width(page, f"{key} change")
     page.evaluate(LISTENING)
     page.keyboard.press("b")
-    at_step(page, "Check")
+    at_step(page, later[STEPS.index("check") - 2])
+    further(page, later[-1])
+    reach(page, ".st-key-course-onward")
+    page.keyboard.press("Enter")
+    page.locator(f".st-key-course-{LESSONS[LESSONS.index(key) + 1]}-prediction").wait_for()
+    at_step(page, predicting)
+    expect(page.locator("[data-testid=stMain]")).to_be_focused()
 
 
-def test_each_way_to_predict_is_loaded_on_both_small_screens() -> None:
-    """By the walk above. Catches: a width that is chosen while the page loads and that no lesson is loaded with."""
-    assert set(loaded()) == {(kind, size) for kind in ("choice", "several", "number") for size in SIZES}
+def answer(page: Page, key: str) -> None:
+    """Answer the question at the end, with the keyboard."""
+    in_sight(page, f".st-key-course-{key}-check", f"{key} check")
+    reach(page, f".st-key-course-{key}-check")
+    page.keyboard.press("Space")
+    page.locator(".st-key-course-answer button:enabled").wait_for()
+    reach(page, ".st-key-course-answer")
+    page.keyboard.press("Enter")
+    page.locator("[data-testid=stAlert]").first.wait_for()
+    rested(page)
+
+
+def test_each_way_to_predict_is_walked_in_each_language_on_both_small_screens() -> None:
+    """Catches: a lesson whose kind has changed, so that a width or a language is loaded with no lesson of a kind."""
+    walked = {(walk.lesson.front.predict.kind, walk.language, walk.small) for walk in WALKS}
+    kinds = ("choice", "several", "number")
+    assert {(kind, language) for kind, language, _ in walked} == {
+        (kind, language) for kind in kinds for language in reading.languages()
+    }
+    assert {(kind, size) for kind, _, size in walked} == {(kind, size) for kind in kinds for size in SIZES}
+    assert {(walk.theme, walk.small) for walk in WALKS} == {
+        (theme, size) for theme in ("light", "dark") for size in SIZES
+    }
 
 
 @pytest.mark.parametrize(

@@ -262,17 +262,12 @@ def test_a_page_follows_the_system_and_prints_in_black_on_white(
 # --- the lab ----------------------------------------------------------------------------------------------------------
 
 
-def test_hidden_controls_stay_hidden_and_the_run_still_works(open_page: Open) -> None:
-    shown = open_page("/?tokens=16&seed=7&hide=prompt,settings,charts,link")
-    for gone in (shown.get_by_role("textbox", name="Prompt"), shown.get_by_text("More settings")):
-        expect(gone).to_be_hidden()
-    expect(shown.get_by_role("button", name="Teacher's link")).to_have_count(0)
+def test_a_run_of_the_lab_goes_home_as_one_page_that_plays(open_page: Open) -> None:
+    shown = open_page("/?tokens=16&seed=7")
     shown.get_by_role("button", name=RUN).click()
     expect(shown.get_by_text("Target passes saved")).to_be_visible(timeout=60_000)
     expect(shown.locator(".lane")).to_have_count(2)
-    expect(shown.get_by_role("textbox", name="Prompt")).to_be_hidden()
-    assert shown.locator(".js-plotly-plot").count() == 0
-    assert "hide=prompt" in shown.url and "seed=7" in shown.url
+    assert "seed=7" in shown.url
     shown.get_by_role("button", name="Download", exact=True).click()
     with shown.expect_download() as download:
         shown.get_by_role("button", name="Player (HTML)").click()
@@ -282,9 +277,8 @@ def test_hidden_controls_stay_hidden_and_the_run_still_works(open_page: Open) ->
 
 
 def test_a_presentation_is_the_player_alone_in_large_type_and_escape_leads_back(open_page: Open) -> None:
-    shown = open_page("/?hide=link")
-    address = shown.url
-    shown.goto(f"{address}&present=1")
+    shown = open_page("/?seed=7")
+    shown.goto(f"{shown.url}&present=1")
     shown.locator(".player .lane").last.wait_for()
     for gone in ("stHeader", "stSidebar", "stToolbar"):
         assert shown.get_by_test_id(gone).locator("visible=true").count() == 0
@@ -328,26 +322,17 @@ def test_a_presentation_is_the_player_alone_in_large_type_and_escape_leads_back(
     assert abs(ends[0] - ends[1]) <= 8  # the tree has the room that its words leave
     shown.keyboard.press("Escape")
     expect(shown.get_by_role("button", name=RUN)).to_be_visible()
-    shown.wait_for_url(lambda url: "present" not in url and "hide=link" in url, wait_until="commit")
+    shown.wait_for_url(lambda url: "present" not in url and "seed=7" in url, wait_until="commit")
 
 
-def test_the_builder_gives_a_link_that_hides_what_was_ticked(open_page: Open) -> None:
-    shown = open_page("/?tokens=9&proposer=prompt-lookup")
+def test_the_builder_gives_a_link_with_the_settings(open_page: Open) -> None:
+    shown = open_page("/?tokens=9&proposer=prompt-lookup&hide=settings")
     shown.get_by_role("button", name="Teacher's link").click()
-    shown.get_by_role("button", name="Charts below the player", exact=True).click()  # not those in it
     shown.get_by_text("As a presentation").click()
     code = shown.locator("[data-testid=stCode] code")
-    expect(code).to_contain_text("hide=settings,charts,link")
     expect(code).to_contain_text("present=1")
     link = code.inner_text()
-    assert "tokens=9" in link and "proposer=prompt-lookup" in link
+    assert "tokens=9" in link and "proposer=prompt-lookup" in link and "hide" not in link
     shown.goto(link.replace("&present=1", ""))
     expect(shown.get_by_role("combobox", name="Proposer")).to_have_value("Prompt lookup")
-    expect(shown.get_by_text("More settings")).to_be_hidden()
-
-
-def test_a_link_that_hides_what_is_not_there_gets_a_sentence(open_page: Open) -> None:
-    shown = open_page("/?hide=prompt,moon&present=yes")
-    warning = shown.get_by_role("alert").filter(has_text="“moon”")
-    expect(warning).to_contain_text("it can hide title, prompt")
-    expect(warning).to_contain_text("begins with present=1")
+    expect(shown.get_by_text("More settings")).to_be_visible()

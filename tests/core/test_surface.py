@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import specdec_core as sd
 from specdec_core.lengths import LENGTH_POLICIES
+from specdec_core.moved import MOVED
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,6 +70,16 @@ def test_the_core_knows_no_screen() -> None:
                 imported.add(str(node.module).partition(".")[0])
     assert not imported & {"streamlit", "plotly", "starlette", "app"}
     assert {"torch", "transformers", "specdec_core"} <= imported
+
+
+def test_old_module_paths_are_the_modules_of_today() -> None:
+    """Catches: a notebook that cannot import what has moved, and one that gets a second copy, whose errors nobody
+    catches."""
+    for old, now in MOVED.items():
+        assert import_module(f"specdec_core.{old}") is import_module(now), old
+    assert import_module("specdec_core.cli.records") is import_module("specdec_cli.records")
+    with pytest.raises(ModuleNotFoundError):
+        import_module("specdec_core.adapters.nothing")
 
 
 def test_proposers_rules_and_policies_are_described_without_torch() -> None:

@@ -17,21 +17,19 @@ FUNCTIONS = {
     "app/charts/timeline.py:round_timeline": FIGURE,
     "app/charts/whatif.py:clocks": FIGURE,
     "app/charts/whatif.py:widths": FIGURE,
-    "app/course/pictures/crowd.py:lines": FIGURE,
-    "app/course/pictures/length_surface.py:surface": FIGURE,
-    "app/course/pictures/overlap_gantt.py:gantt": FIGURE,
-    "app/course/pictures/plane.py:chart": FIGURE,
-    "app/course/pictures/workshop.py:plane": FIGURE,
+    "app/course/pictures/costs/crowd.py:lines": FIGURE,
+    "app/course/pictures/costs/length_surface.py:surface": FIGURE,
+    "app/course/pictures/costs/overlap_gantt.py:gantt": FIGURE,
+    "app/course/pictures/costs/plane.py:chart": FIGURE,
+    "app/course/pictures/costs/workshop.py:plane": FIGURE,
     "app/compare/sweep_view.py:_form": "a form: one widget after the other, in the order in which they are drawn",
-    "app/player/__init__.py:player": "mostly its parameters and what each of them means",
+    "app/player/__init__.py:data": "mostly its parameters and what each of them means",
     "app/running/headline.py:show": "one tile per figure: label, value, help, source",
     "specdec_measure/analysis/memory.py:ledger": "one line per thing that takes memory",
     "specdec_core/models/loading.py:load_models": "a third of it says what its parameters mean",
 }
 FILES = {
     "app/compare/sweep_view.py": "the sweep's panel; its parts draw nothing without each other",
-    "app/ui/quirks.py": "every work-around of Streamlit's, which are to be looked over in one place",
-    "app/course/pictures/tree_builder.py": "one interactive picture with its component",
     "app/player/static/text/messages.js": "the sentences of the player, one after the other: data",
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,21 +11,19 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
 
 import specdec_core as sd
 from specdec_core.runtime.kv import KVMemory
 from specdec_measure.learning import Rates
 from tests.core.tiny import build, tokenizer
-from training.chat import answers
 from training.chat import drafters as chat
 from training.chat import eagle as chat_eagle
 from training.chat import heads as chat_heads
-from training.chat.answers import check, template, write
 from training.chat.eagle import eagle_accuracy
 from training.chat.eagle3 import eagle3_accuracy
 from training.chat.heads import Teacher, draft_accuracy, medusa_accuracy
 from training.chat.rows import HELD_OUT_EVERY, Answers
+from training.chat.waves import write
 from training.data.instructions import Instruction
 from training.heads.frozen import Frozen
 from training.loop import Plan, steps
@@ -35,6 +32,7 @@ TEMPLATE = (
     "{% for m in messages %}<s>{{ m['role'] }} {{ m['content'] }}</s>{% endfor %}"
     "{% if add_generation_prompt %}<s>the {% endif %}"
 )
+TOKENS = 4000  # two waves of 90 answers
 WORDS = ["the cat", "a dog sat", "mat and dog", "on the mat too", "sat", "the dog and the cat"]
 
 
@@ -74,82 +72,23 @@ def _instructions() -> Iterator[Instruction]:
 def folder(model: Any, words: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two small parts of answers."""
     where = tmp_path_factory.mktemp("answers")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answers, "PART", 90)
-        _write_parts(where, model, words, 2)
+    write(
+        where,
+        model,
+        words,
+        _instructions(),
+        3,
+        TOKENS,
+        rows=90,
+        device="cpu",
+        longest_prompt=60,
+        longest_answer=30,
+    )
     return where
-
-
-def _write_parts(where: Path, model: Any, words: Any, parts: int) -> None:
-    """Answer until so many parts are there: the budget is looked at between passes."""
-    calls = itertools.count(1)
-
-    def clock() -> float:
-        return (1e9 if len(list(where.glob("part-*.json"))) >= parts else 1e-6) * next(calls)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answers.time, "monotonic", clock)
-        write(where, model, words, _instructions(), 3, 1.0, slots=8, longest_prompt=60, longest_answer=30)
 
 
 def _rows(folder: Path, model: Any, words: Any, **more: Any) -> Answers:
     return Answers(folder, chat.prefix_of(model, words), 6, 0, **more)
-
-
-def test_the_writers_forward_is_transformers(model: Any, words: Any) -> None:
-    """States of a text read at once and then token by token. Catches: a wrong rotation, a norm left out, a
-    slot that sees another's rows."""
-    assert check(model, words.encode("the cat sat on the mat and the dog sat too the cat")) < 1e-3
-
-
-def test_greedy_answers_are_generates(folder: Path, model: Any, words: Any) -> None:
-    """Every greedy answer against `generate`, and every stored state against a plain pass. Catches: a slot refilled
-    with rows of the answer before, a state stored one place off."""
-    part = load_file(folder / "part-0000.safetensors")
-    prefix, _, _ = template(words)
-    starts = part["lengths"].cumsum(0) - part["lengths"]
-    compared = 0
-    for start, length, prompt, way in zip(
-        starts.tolist(),
-        part["lengths"].tolist(),
-        part["prompts"].tolist(),
-        part["ways"].tolist(),
-        strict=True,
-    ):
-        tokens = part["tokens"][start : start + length].tolist()
-        seen: list[torch.Tensor] = []
-        hook = model.lm_head.register_forward_pre_hook(lambda _, inputs, seen=seen: seen.append(inputs[0]))
-        with torch.inference_mode():
-            logits = model(torch.tensor([prefix + tokens])).logits[0]
-        hook.remove()
-        stored = part["states"][start : start + length].float()
-        torch.testing.assert_close(stored, seen[0][0, len(prefix) :], atol=0.02, rtol=0.02)
-        if answers.WAYS[way] == "greedy":
-            best = logits[len(prefix) + prompt - 1 : -1].topk(2)
-            clear = best.values[:, 0] - best.values[:, 1] > 1e-3
-            written = torch.tensor(tokens[prompt:])
-            assert bool((written == best.indices[:, 0])[clear].all())
-            compared += int(clear.sum())
-    assert compared > 100
-
-
-def test_answering_goes_on_where_it_was_stopped(model: Any, words: Any, tmp_path: Path) -> None:
-    """Catches: a finished part written again, instructions answered twice."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answers, "PART", 10)
-        _write_parts(tmp_path, model, words, 1)
-        first = (tmp_path / "part-0000.safetensors").read_bytes()
-        _write_parts(tmp_path, model, words, 2)
-    assert (tmp_path / "part-0000.safetensors").read_bytes() == first
-    prompts = []
-    for number in (0, 1):
-        part = load_file(tmp_path / f"part-000{number}.safetensors")
-        starts = part["lengths"].cumsum(0) - part["lengths"]
-        prompts += [
-            tuple(part["tokens"][s : s + p].tolist())
-            for s, p in zip(starts.tolist(), part["prompts"].tolist(), strict=True)
-        ]
-    assert len(prompts) >= 20 and len(set(prompts)) == len(prompts)
 
 
 def test_rows_hold_what_was_written(folder: Path, model: Any, words: Any) -> None:

@@ -19,34 +19,18 @@ Model = Annotated[str, typer.Option(help="Target: a name of the catalogue, a mod
 Runs = Annotated[Path, typer.Option(help="Folder of the answers and of the runs.")]
 
 
-@app.command(name="answers")
-def write_answers(
-    minutes: Annotated[float, typer.Option(help="Budget in minutes, those of earlier calls counted in.")],
-    model: Model = TARGET,
-    corpus: Annotated[Path, typer.Option(help="Folder of the corpus.")] = CORPUS,
-    runs: Runs = RUNS,
-    slots: Annotated[int, typer.Option(min=1, max=1024, help="Answers written at once.")] = 64,
-    seed: int = 11,
-) -> None:
-    """The target answers instructions; answers and states go to a folder. Continues where it was stopped."""
-    from training.chat import drafters as chat
-
-    count = chat.write_answers(model, corpus, runs / "answers", minutes, slots, seed)
-    typer.echo(f"{count:,} tokens in {runs / 'answers'}.")
-
-
 @app.command(name="waves")
 def write_waves(
     tokens: Annotated[int, typer.Option(help="Tokens to write, prompts counted in.")],
     model: Model = TARGET,
     corpus: Annotated[Path, typer.Option(help="Folder of the corpus.")] = CORPUS,
     runs: Runs = RUNS,
-    rows: Annotated[int, typer.Option(min=1, help="Answers written at once.")] = 4096,
+    rows: Annotated[int, typer.Option(min=1, help="Answers written at once; on a CPU some 64.")] = 4096,
     own: Annotated[int, typer.Option(min=0, help="Waves of user's turns that the target makes up.")] = 4,
     seed: int = 11,
     device: Device = "auto",
 ) -> None:
-    """As `answers`, many thousand at once on a GPU; also answers user's turns that the target makes up."""
+    """The target answers instructions, and user's turns that it makes up, many at once, into an empty folder."""
     from training.chat import drafters as chat
     from training.pretrain import pick_device
 

@@ -37,13 +37,6 @@ DRAFT_LAYERS = 2
 DTYPE = torch.bfloat16  # of what ships: the target's own
 
 
-def write_answers(model: str, corpus: Path, folder: Path, minutes: float, slots: int, seed: int) -> int:
-    """Let the target answer instructions for so many minutes; resumes after a stop. Returns tokens in the folder."""
-    target, tokenizer = open_target(model, "cpu"), load_tokenizer(source_of(model))
-    found = instructions(corpus, seed)
-    return answers.write(folder, target.model, tokenizer, found, seed, minutes, slots)
-
-
 def write_waves(
     model: str, corpus: Path, folder: Path, tokens: int, rows: int, own_waves: int, seed: int, device: str
 ) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,20 +16,12 @@ class PlainLlama:
 
     Args:
         model: a transformers LlamaForCausalLM in float32.
-        kept: how a matrix is stored.
-        product: of rows (n, d) with a matrix as it is stored.
         device: where the weights go.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        kept: Callable[[Tensor], Tensor] = lambda matrix: matrix,
-        product: Callable[[Tensor, Tensor], Tensor] = F.linear,
-        device: str = "cpu",
-    ) -> None:
+    def __init__(self, model: Any, device: str = "cpu") -> None:
         config, inner = model.config, model.model
-        self.device, self.product = torch.device(device), product
+        self.device = torch.device(device)
         self.heads, self.shared = int(config.num_attention_heads), int(config.num_key_value_heads)
         self.width = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
         self.epsilon = float(config.rms_norm_eps)
@@ -42,22 +33,22 @@ class PlainLlama:
         self.layers: list[Weights] = [
             (
                 here(layer.input_layernorm.weight),
-                kept(here(*(getattr(layer.self_attn, f"{name}_proj").weight for name in "qkv"))),
-                kept(here(layer.self_attn.o_proj.weight)),
+                here(*(getattr(layer.self_attn, f"{name}_proj").weight for name in "qkv")),
+                here(layer.self_attn.o_proj.weight),
                 here(layer.post_attention_layernorm.weight),
-                kept(here(layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight)),
-                kept(here(layer.mlp.down_proj.weight)),
+                here(layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight),
+                here(layer.mlp.down_proj.weight),
             )
             for layer in inner.layers
         ]
-        self.norm, self.output = here(inner.norm.weight), kept(here(model.lm_head.weight))
+        self.norm, self.output = here(inner.norm.weight), here(model.lm_head.weight)
         places = torch.arange(int(config.max_position_embeddings))[None]
         cos, sin = inner.rotary_emb(torch.zeros(1, 1, 1), places)
         self.cos, self.sin = cos[0].to(self.device), sin[0].to(self.device)
 
     def project(self, rows: Tensor, weights: Weights, places: Tensor) -> tuple[Tensor, ...]:
         """Queries, keys and values (…, heads, width) of rows (…, d) at those places (…)."""
-        joined = self.product(F.rms_norm(rows, weights[0].shape, weights[0], self.epsilon), weights[1])
+        joined = F.linear(F.rms_norm(rows, weights[0].shape, weights[0], self.epsilon), weights[1])
         joined = joined.view(*rows.shape[:-1], self.heads + 2 * self.shared, self.width)
         turned, v = joined.split((self.heads + self.shared, self.shared), -2)
         cos, sin = self.cos[places].unsqueeze(-2), self.sin[places].unsqueeze(-2)
@@ -67,10 +58,10 @@ class PlainLlama:
 
     def rest(self, rows: Tensor, mixed: Tensor, weights: Weights) -> Tensor:
         """A layer's output from its input and what its heads have mixed, (…, d)."""
-        rows = rows + self.product(mixed, weights[2])
-        both = self.product(F.rms_norm(rows, weights[3].shape, weights[3], self.epsilon), weights[4])
+        rows = rows + F.linear(mixed, weights[2])
+        both = F.linear(F.rms_norm(rows, weights[3].shape, weights[3], self.epsilon), weights[4])
         gate, up = both.chunk(2, -1)
-        return rows + self.product(F.silu(gate) * up, weights[5])
+        return rows + F.linear(F.silu(gate) * up, weights[5])
 
     def states(self, rows: Tensor) -> Tensor:
         """What the output matrix reads, from the last layer's output (…, d)."""

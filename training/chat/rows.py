@@ -1,6 +1,6 @@
 """How do a target's own answers become training rows? Conversations with the target's states, batched by length.
 
-Reads what `answers.py` wrote. A row is a conversation with the common prefix of the chat template before it; rows of a
+Reads what `waves.py` wrote. A row is a conversation with the common prefix of the chat template before it; rows of a
 batch are of similar length and padded at the end, where a causal mask hides the padding anyway.
 """
 
@@ -43,7 +43,7 @@ class Answers:
         device: where batches go.
 
     Args:
-        folder: what `answers.write` filled.
+        folder: what `waves.write` filled.
         prefix: tokens before each conversation, and their states (n, d).
         batch: conversations per step.
         seed: of the order.
@@ -66,7 +66,7 @@ class Answers:
         ]
         files = files[:parts]
         if not files:
-            raise ValueError(f"No answers in {folder}: run `python -m training chat answers` first.")
+            raise ValueError(f"No answers in {folder}: run `python -m training chat waves` first.")
         self.parts, self.batch, self.seed, self.step = len(files), batch, seed, 0
         loaded = [load_file(path) for path in files]
         self.tokens = torch.cat([part["tokens"] for part in loaded]).long()

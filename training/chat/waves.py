@@ -1,8 +1,8 @@
-"""A chat target answers thousands of instructions at once, on a GPU; also the user's turns that it makes up itself.
+"""A chat target answers thousands of instructions at once; also the user's turns that it makes up itself.
 
 Rows of a wave have prompts of similar length, padded on the left, so that every row writes the same column of the KV
-cache. A wave runs until nearly all its rows have ended: refilling slots (`answers.py`) pays on a CPU, where a row costs
-arithmetic, and not here. Products are in float32 (TF32 where the device has it), the KV cache in 16 bits.
+cache. A wave runs until nearly all its rows have ended. Products are in float32 (TF32 where the device has it), on a
+GPU the KV cache in 16 bits.
 """
 
 from __future__ import annotations

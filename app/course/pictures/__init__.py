@@ -1,38 +1,35 @@
-"""The interactive pictures of the lessons: one module for each, found by its name.
+"""The interactive pictures of the lessons, grouped by what they show: one module for each, found by its name.
 
-A picture `x` is the module `x.py` (or `x_y.py` for `x-y`) with a model `With`, the parameters a lesson may set, and
-`draw(given, at)`, which draws it. An interactive picture has at most three controls.
+A picture `x` is a module `x.py` (or `x_y.py` for `x-y`) with a model `With`, the parameters a lesson may set, and
+`scene(given, values, at)`, what is drawn once its controls have these values. It may have
+
+- `controls(given, values, at)`, at most three, which depend on what was chosen before them;
+- `acted(name, act, given, values, at)`: the values to set after something that no value alone describes: a press, a
+  text, what was done in a component;
+- `active()`: whether something goes on that the picture shows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pathlib import Path
 from typing import Any
 
 from app.course.lesson import Picture
-from app.course.words import Words
+from app.course.scene import Area, Choice, Part, Place, Values, each
 
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a picture is drawn: the id of the lesson or the claim, the step, and its language's words."""
-
-    id: str
-    step: str
-    words: Words
-
-    def key(self, name: str) -> str:
-        """A widget's key, unique to each lesson or claim, and step."""
-        return f"course-{self.id}-{self.step}-{name}"
+HERE = Path(__file__).parent
 
 
 @cache
-def names() -> tuple[str, ...]:
-    """The existing pictures."""
-    return tuple(sorted(module.name.replace("_", "-") for module in iter_modules(__path__)))
+def names() -> dict[str, str]:
+    """The existing pictures, and the module of each."""
+    found = [path for path in HERE.glob("*/*.py") if path.name != "__init__.py"]
+    return dict(
+        sorted((path.stem.replace("_", "-"), f"{__name__}.{path.parent.name}.{path.stem}") for path in found)
+    )
 
 
 def check(picture: Picture) -> Any:
@@ -41,15 +38,47 @@ def check(picture: Picture) -> Any:
     Raises:
         pydantic.ValidationError, ValueError: if they are invalid.
     """
-    return _module(picture.picture).With.model_validate(picture.given)
+    return module(picture).With.model_validate(picture.given)
 
 
-def draw(picture: Picture, at: Place) -> None:
-    """Draw a picture."""
-    _module(picture.picture).draw(check(picture), at)
+def controls(picture: Picture, at: Place, values: Values) -> Sequence[Part]:
+    """The picture's controls as they are with these values."""
+    made = getattr(module(picture), "controls", None)
+    return made(check(picture), values, at) if made else ()
 
 
-def _module(name: str) -> Any:
-    if name not in names():
-        raise ValueError(f"There is no picture “{name}”.")
-    return import_module(f"{__name__}.{name.replace('-', '_')}")
+def chosen(parts: Sequence[Part], values: Values) -> dict[str, Any]:
+    """The values, with what each of these controls has where it was not set, or to something that it cannot have."""
+    found = dict(values)
+    for part in each(parts):
+        if isinstance(part, Choice):
+            found[part.name] = part.of(values)
+        elif isinstance(part, Area):
+            found.setdefault(part.name, part.start)
+    return found
+
+
+def scene(picture: Picture, at: Place, values: Values) -> Sequence[Part]:
+    """What is drawn below the controls with these values."""
+    made: Sequence[Part] = module(picture).scene(
+        check(picture), chosen(controls(picture, at, values), values), at
+    )
+    return made
+
+
+def acted(picture: Picture, at: Place, values: Values, name: str, act: Any = None) -> Values:
+    """The values to set after a press of the button `name`, or something done in the component or the text `name`."""
+    react = getattr(module(picture), "acted", None)
+    known = chosen(controls(picture, at, values), values)
+    return react(name, act, check(picture), known, at) if react else {}
+
+
+def module(picture: Picture) -> Any:
+    """The picture's module.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if picture.picture not in names():
+        raise ValueError(f"There is no picture “{picture.picture}”.")
+    return import_module(names()[picture.picture])

@@ -1,7 +1,7 @@
-// A lesson's picture as the server drew it: markup, charts, components and controls, in their order.
+// A lesson's picture, part by part: markup, charts, components and controls.
 
 import { component } from "./component.js";
-import { data, el, number, root, RETRY_MS } from "./room.js";
+import { data, el, root, RETRY_MS } from "./room.js";
 
 /** @type {Promise<any> | undefined} */
 let plotly;
@@ -18,12 +18,12 @@ export function draw(place, nodes, move, own = false) {
   const focused = place.contains(document.activeElement) ? document.activeElement?.id : "";
   const builders = [...place.children].filter((part) => part.shadowRoot && part.again);
   const spot = builders.map((part) => part.shadowRoot.activeElement?.dataset?.path);
-  const made = nodes.map((node) => {
+  const made = nodes.flatMap((node) => {
     // A tree that is being built, or a player, stays the same element, so that the keyboard stays where it was in it.
     const there = node.kind === "component" && builders.find((part) => part.dataset.id === node.id);
     if (there) there.again(node, move);
-    return there || DRAWN[node.kind]?.(node, move, own);
-  }).filter(Boolean);
+    return there || DRAWN[node.kind](node, move, own);
+  });
   place.replaceChildren(...beside(made));
   builders.forEach((part, at) => spot[at] !== undefined && part.shadowRoot.querySelector(`[data-path="${spot[at]}"]`)?.focus({ preventScroll: true }));
   if (focused) document.getElementById(focused)?.focus();
@@ -70,7 +70,7 @@ export async function load(where, moves = null) {
 const DRAWN = {
   html: (node) => el("div", { class: "drawn", html: node.html }),
   text: (node) => el("div", { class: node.small ? "small" : "", html: node.html }),
-  chart,
+  chart: (node) => [el("div", { html: node.title }), chart(node), ...(node.source ? [el("div", { class: "small", html: node.source })] : [])],
   component,
   slider,
   group,
@@ -84,21 +84,17 @@ const label = (node) => el("span", { html: node.label });
 
 /** @param {any} node @param {any} move */
 function slider(node, move) {
-  const names = node.names;
-  /** @param {number} at */
-  const shown = (at) => (names.length ? names[at] : number(at));
-  const out = el("output", {}, shown(node.value));
+  const out = el("output", {}, node.names[node.value]);
   /** @type {any} */
   let later;
   const input = el("input", {
     id: node.id,
     type: "range",
-    min: names.length ? 0 : node.low,
-    max: names.length ? names.length - 1 : node.high,
-    step: names.length ? 1 : node.step,
+    min: 0,
+    max: node.names.length - 1,
     disabled: !move,
     oninput: () => {
-      out.textContent = shown(Number(input.value));
+      out.textContent = node.names[Number(input.value)];
       clearTimeout(later);
       later = setTimeout(() => move(node.id, [Number(input.value)]), MOVE_MS);
     },
@@ -109,16 +105,10 @@ function slider(node, move) {
 
 /** What is chosen is known by its place: its name is another in each language. @param {any} node @param {any} move */
 function group(node, move) {
-  /** @param {number} at */
-  const picked = (at) => {
-    const others = node.value.filter((/** @type {number} */ each) => each !== at);
-    if (!node.several) return [at];
-    return others.length < node.value.length ? others : [...others, at];
-  };
   const buttons = node.names.map((/** @type {string} */ said, /** @type {number} */ at) =>
     el("button", {
       id: `${node.id}-${at}`, type: "button", disabled: !move, "aria-pressed": node.value.includes(at) ? "true" : "false",
-      onclick: () => move(node.id, picked(at)),
+      onclick: () => move(node.id, [at]),
     }, said));
   return el("div", { class: "control", role: "group", "aria-label": node.label.replace(/<[^>]*>/g, "") }, label(node), ...buttons);
 }

@@ -1,0 +1,1 @@
+"""Time, arithmetic, and what they buy."""

@@ -1,0 +1,1 @@
+"""Distributions, coins and the rules that judge by them."""

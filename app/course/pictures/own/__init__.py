@@ -1,0 +1,1 @@
+"""What learners do themselves: write, and train a draft."""

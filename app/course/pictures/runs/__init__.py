@@ -1,0 +1,1 @@
+"""What a recorded or scripted run did, round by round."""
