@@ -15,12 +15,12 @@ from app.course.lesson import Item, Lesson, Picture
 from app.course.words import Words
 from app.records.examples import Example
 from app.room.marked import html, inline
-from app.theme import CSS
+from app.theme import CSS, SIGNS
 from specdec_core.models.catalogue import BUNDLED
 from specdec_core.record.trace import Trace
 
 TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
-MARKS = {"accepted": "✓", "corrected": "↻", "bonus": "★", "rejected": "✗"}
+MARKS = {name: SIGNS[name] for name in ("accepted", "corrected", "bonus", "rejected")}
 GLYPHS = {"true": "✓", "conditional": "◐", "false": "✗"}
 ROUNDS_SHOWN = 7
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"

@@ -90,11 +90,13 @@ LANES = (
     Look(GOLD, "longdashdot", "+", "star"),
 )
 
-# Where a committed token came from, in the hues and signs of the player's verdicts (`MARK` in signs.js).
+# The signs of verdicts and sources; the player has the same ones (`MARK` in signs.js).
+SIGNS = {"accepted": "✓", "corrected": "↻", "bonus": "★", "rejected": "✗", "unreached": "·"}
+# Where a committed token came from, in the hues and signs of the player's verdicts.
 SOURCES = {
-    "accepted": (BLUE, "✓", "accepted guess"),
-    "corrected": (PURPLE, "↻", "corrected"),
-    "bonus": (GOLD, "★", "bonus"),
+    "accepted": (BLUE, SIGNS["accepted"], "accepted guess"),
+    "corrected": (PURPLE, SIGNS["corrected"], "corrected"),
+    "bonus": (GOLD, SIGNS["bonus"], "bonus"),
     "plain": (GREY, "–", "no guess there"),
 }
 

@@ -20,7 +20,7 @@ from app.charts.draw import inked
 from app.charts.panels import broken
 from app.metrics import numbers
 from app.metrics.differences import NO_GUESS
-from app.theme import LANES, MORE, SLOWER_FASTER, SOURCES, look
+from app.theme import LANES, MORE, SIGNS, SLOWER_FASTER, SOURCES, look
 from specdec_core.engine.events import Finished
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
@@ -366,6 +366,7 @@ def test_the_difference_strip_has_the_player_s_signs() -> None:
     )
     (marks,) = re.findall(r"export const MARK = \{\n(.*?)\n\};", script, re.DOTALL)
     player_marks = dict(re.findall(r'(\w+): "([^"]*)"', marks))
+    assert {name: player_marks[name] for name in SIGNS} == SIGNS
     for source in ("accepted", "corrected", "bonus"):
         assert MARKS[source][1] == player_marks[source]
     assert MARKS["parted"][1] == player_marks["parted"]
