@@ -1,4 +1,4 @@
-"""Writes docs/api.md from the docstrings of the core's public names: `python scripts/api_docs.py`."""
+"""Writes docs/api.md from the docstrings of the core's public names: `python -m scripts.api_docs`."""
 
 from __future__ import annotations
 

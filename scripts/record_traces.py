@@ -1,7 +1,7 @@
 """Record the examples of assets/traces/index.toml, on a quiet machine.
 
-    python scripts/record_traces.py [ID ...]     all examples, or those named, which may be a family's as well:
-    python scripts/record_traces.py smollm2-135m-instruct
+    python -m scripts.record_traces [ID ...]     all examples, or those named, which may be a family's as well:
+    python -m scripts.record_traces smollm2-135m-instruct
 
 Each is an ordinary race against plain decoding. It is run a few times and the race of median speed is kept, so
 that neither a lucky nor an unlucky one is shown. Where the index names several prompts, the one that shows the

@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from specdec_core.engine.check import check
+from specdec_core.engine.choice import check
 from specdec_core.engine.events import Finished, Started, Step
 from specdec_core.foundations.errors import SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
@@ -20,10 +20,10 @@ from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
 from specdec_measure.machines.model_sizes import SIZES
 
+from . import app_and_train as cli_lab
 from . import doctor as cli_doctor
 from . import fit as cli_fit
 from . import inspect as cli_inspect
-from . import lab as cli_lab
 from . import memory as cli_memory
 from . import records as cli_records
 from . import render as cli_render

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from specdec_core.engine.check import remark, unused_length
+from specdec_core.engine.choice import remark, unused_length
 from specdec_core.foundations.errors import ModelError, PromptError, SpecdecError
 from specdec_core.models.chat import Chat
 from specdec_core.record.trace import Trace

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from specdec_core.engine.check import check
+from specdec_core.engine.choice import check
 from specdec_core.foundations.errors import SettingsError, meant
 from specdec_core.foundations.options import fields
 from specdec_core.foundations.options import parse as read

@@ -22,7 +22,7 @@ from specdec_core.engine.race import race
 from specdec_core.foundations.errors import ModelError
 from specdec_core.models.bundle import HubModel, Models
 from specdec_core.settings import Settings
-from specdec_measure.learning import (
+from specdec_measure.optimisation import (
     BATCH_ROWS,
     TOP_PROBABILITIES,
     Optimisers,

@@ -10,11 +10,11 @@ from typing import Any
 
 from specdec_core.foundations.errors import DownloadRefused, ModelError
 from specdec_core.models import gguf, gguf_header, hub, sources
-from specdec_core.models.explain import sentences
 from specdec_core.models.gguf_kinds import companion
 from specdec_core.models.heads import READERS, Target, files, kinds, shapes
 from specdec_core.models.heads.contents import Contents
 from specdec_core.models.heads.layers_read import layers_read
+from specdec_core.models.load_errors import sentences
 
 PURPOSES: tuple[tuple[str, str], ...] = (
     (r"d2t|t2d", "which of the target's tokens it may guess"),

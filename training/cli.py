@@ -230,7 +230,7 @@ def medusa(
     focus: Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")] = False,
 ) -> None:
     """Train Medusa heads for a target, measure them and write them out; continues the run if it has a checkpoint."""
-    from specdec_measure.learning import Rates
+    from specdec_measure.optimisation import Rates
     from training.heads.medusa_eagle import export as export_heads
     from training.heads.medusa_eagle import new_medusa, train
     from training.heads.rows import open_target, rows_for
@@ -274,7 +274,7 @@ def eagle(
     focus: Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")] = False,
 ) -> None:
     """Train an EAGLE head for a target, measure it and write it out; continues the run if it has a checkpoint."""
-    from specdec_measure.learning import Rates
+    from specdec_measure.optimisation import Rates
     from training.checkpoints import counters
     from training.heads.medusa_eagle import eagle_from, new_eagle, train
     from training.heads.medusa_eagle import export as export_heads
@@ -336,7 +336,7 @@ def draft(
     focus: Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")] = False,
 ) -> None:
     """Distil a small draft for any target; continues the run if it has a checkpoint."""
-    from specdec_measure.learning import Rates
+    from specdec_measure.optimisation import Rates
     from training.heads.rows import open_target, rows_for
     from training.loop import Plan
     from training.own_draft import export_draft, shape_for, started_from, train_draft

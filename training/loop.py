@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from specdec_measure.learning import Optimisers, Rates, is_matrix, relative_rate
+from specdec_measure.optimisation import Optimisers, Rates, is_matrix, relative_rate
 from training.batches import Batches
 from training.checkpoints import latest_checkpoint, load_optimisers, load_state, load_weights, save_checkpoint
 from training.data.mix import FOCUS

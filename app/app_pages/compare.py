@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.choosing import controls, model_picker, more, prompt, warming
 from app.compare import editor, form, result
-from app.lanes import links
+from app.lanes import page_settings
 from app.player import CURSOR
 from app.running import flow, header_links
 from app.text import plain
@@ -41,9 +41,15 @@ with st.container(border=True, key="desk"):
     with choosing:
         left, right = st.columns(2, gap="medium")
         with left:
-            number("slider", "Temperature", links.TEMPERATURE, 0.05, define("Greedy"))
+            number("slider", "Temperature", page_settings.TEMPERATURE, 0.05, define("Greedy"))
         with right:
-            number("number", "New tokens", links.TOKENS, 1, "The maximum number of tokens each lane writes.")
+            number(
+                "number",
+                "New tokens",
+                page_settings.TOKENS,
+                1,
+                "The maximum number of tokens each lane writes.",
+            )
         with st.expander("Models, text and seed", icon=":material/tune:", key="more"):
             model_picker.draw()
             more.text_settings(models)

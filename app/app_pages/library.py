@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.lanes import links
+from app.lanes import page_settings
 from app.library import lists, opened, picks, rows
 from app.player import CURSOR
 from app.records import listing, visitor
@@ -22,7 +22,7 @@ STYLE = """<style>
 presenter.dress("library")
 if state.opened != "library":
     params = address.params()
-    values, state.complaints = links.read(params, listing.TABLE, ("picked", *CURSOR))
+    values, state.complaints = page_settings.read(params, listing.TABLE, ("picked", *CURSOR))
     address.fill(listing.TABLE, values)
     state.opened = "library"
 st.html(quirks.css(rows.STYLE + STYLE))

@@ -10,11 +10,11 @@ import streamlit as st
 from app.decoding.models import Choice
 from app.decoding.models import family as family_of
 from app.decoding.run import Request
-from app.lanes import links
+from app.lanes import page_settings
 from app.ui.glossary import define
 from app.ui.state import State, state
 from app.ui.widgets import number, pick
-from specdec_core.engine.check import remark as remark_on
+from specdec_core.engine.choice import remark as remark_on
 from specdec_core.foundations.errors import ModelError, PromptError, SettingsError, SpecdecError
 from specdec_core.models.generation import OFF
 from specdec_core.proposers import PROPOSERS
@@ -55,7 +55,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         number(
             "slider",
             "Temperature",
-            links.TEMPERATURE,
+            page_settings.TEMPERATURE,
             0.05,
             define("Greedy")
             + "\n\nAbove 0 the next token is drawn at random: the higher, the more varied and the harder to guess.",
@@ -230,7 +230,7 @@ def subject() -> Choice:
     """
     if not state.prompt.strip():
         raise PromptError("The prompt is empty. Type some text to continue, or pick an example.")
-    if len(state.prompt) > links.MAX_PROMPT:
+    if len(state.prompt) > page_settings.MAX_PROMPT:
         raise PromptError("Nothing was started: the note below the prompt says why.")
     if why_not := unusable_number():
         raise SettingsError(why_not)

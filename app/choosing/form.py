@@ -15,7 +15,7 @@ import streamlit as st
 
 from app import services
 from app.lanes import lane as lanes
-from app.lanes import links
+from app.lanes import page_settings
 from app.lanes.fields import Field, NameField, Params
 from app.lanes.lane import KEYS, TABLES, Lane
 from app.records import visitor
@@ -27,7 +27,7 @@ from . import current, defaults, model_picker, presets
 
 TABLE: tuple[Field, ...] = (
     NameField("model", titles=model_picker.titles),
-    *links.SHARED,
+    *page_settings.SHARED,
 )
 
 
@@ -65,7 +65,7 @@ def open_page(page: str, table: Iterable[Field] = (), further: Collection[str] =
     if "run" not in params:
         state.noted.pop(page, None)  # returning from another page shows the last run again
     table = [*TABLE, *table]
-    found, complaints = links.read(params, table, further)
+    found, complaints = page_settings.read(params, table, further)
     address.fill(table, found, anew=state.last_prompt is None)
     _note_models()
     state.complaints = complaints + _open_prompt(params)
@@ -89,7 +89,7 @@ def _open_prompt(params: Params) -> list[str]:
     if typed is not None:
         state.prompt = typed
     elif given:
-        state.prompt = given[: links.MAX_PROMPT]
+        state.prompt = given[: page_settings.MAX_PROMPT]
     else:
         state.prompt = asked.text if asked else first if last is None else last
     state.opened_with = None if typed or given or asked or last is not None else first
@@ -105,7 +105,7 @@ def write_lab() -> None:
     said = {
         key: texts
         for key, texts in lanes.write(lane, usual).items()
-        if len(texts[0]) <= links.MAX_PROMPT_IN_LINK
+        if len(texts[0]) <= page_settings.MAX_PROMPT_IN_LINK
     }
     # Whose options these are, or that they are left out.
     others = any(key.startswith("o.") for key in said) or usual != current.begins(lane.proposer)
@@ -123,7 +123,7 @@ def write_page(
     families = presets.offered(current.audience())
     shown = presets.matching(state.prompt)  # for any models: the address names it
     default = families[0].presets[0].id if families else None
-    prompt = links.address_of_prompt(state.prompt, shown.id if shown else None, default)
+    prompt = page_settings.address_of_prompt(state.prompt, shown.id if shown else None, default)
     address.write([*TABLE, *table], {**prompt, **(more or {})}, ("prompt", "preset", *further))
 
 
@@ -218,7 +218,7 @@ def read(form: str = "", before: Lane | None = None) -> tuple[Lane, str | None]:
         if chosen[name] not in owners:  # Streamlit sends the title that the option had before
             chosen[name] = state.last_picked.get(key(name, form), getattr(otherwise, name))
     lane = replace(otherwise, **chosen)
-    why_not = links.MEMORY.refusal(lane.memory)
+    why_not = page_settings.MEMORY.refusal(lane.memory)
     if why_not:
         lane = replace(lane, memory=otherwise.memory)
     found: dict[str, Any] = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.lanes import links
+from app.lanes import page_settings
 from app.lanes.fields import NumberField
 from app.text import plain
 from app.ui.glossary import define
@@ -85,7 +85,7 @@ def draft_length(kind: Any, of: str = "") -> None:
     # Where γ sets nothing it is hidden: it would be taken for the tree's size.
     with st.container(key="guesses" if uses_length else "guesses-unset"):
         help_words = f"{define('Draft length γ', 'Round')}\n\n{words}"
-        _number("slider", title, links.GAMMA, help_words, of, disabled=not uses_length)
+        _number("slider", title, page_settings.GAMMA, help_words, of, disabled=not uses_length)
 
 
 def guessing(kind: Any, of: str = "") -> None:
@@ -136,7 +136,7 @@ def lengths(kind: Any, of: str = "") -> Any:
         persist_state="page",
         disabled=not kind.can_overlap,
     )
-    _number("number", "Memory for a round, MB (0: no limit)", links.MEMORY, MEMORY_WORDS, of)
+    _number("number", "Memory for a round, MB (0: no limit)", page_settings.MEMORY, MEMORY_WORDS, of)
     return remark
 
 

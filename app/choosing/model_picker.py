@@ -16,7 +16,7 @@ import streamlit as st
 from app import services
 from app.decoding.api import Family
 from app.decoding.models import Choice, Status, family, permitted
-from app.lanes import links
+from app.lanes import page_settings
 from app.text import plain
 from app.ui.fragment import fragment
 from app.ui.state import State, state
@@ -195,14 +195,14 @@ def draw() -> None:
     device, dtype = st.columns(2)
     device.selectbox(
         "Device",
-        list(links.DEVICE.titles()),
+        list(page_settings.DEVICE.titles()),
         key=State.device.key,
         persist_state="session",
         help="Where the models run; auto takes the fastest device.",
     )
     dtype.selectbox(
         "Number format",
-        list(links.DTYPE.titles()),
+        list(page_settings.DTYPE.titles()),
         key=State.dtype.key,
         persist_state="session",
         help="How the weights are stored. float32 is slow on a GPU; 16-bit formats can change near ties.",

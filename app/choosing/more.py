@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.decoding.api import Family
-from app.lanes import links
+from app.lanes import page_settings
 from app.text import plain
 from app.ui import quirks
 from app.ui.glossary import define
@@ -40,7 +40,13 @@ def draw(models: Family | None) -> None:
         with model:
             model_picker.draw()
         with text:
-            number("number", "New tokens", links.TOKENS, 1, "The maximum number of tokens each lane writes.")
+            number(
+                "number",
+                "New tokens",
+                page_settings.TOKENS,
+                1,
+                "The maximum number of tokens each lane writes.",
+            )
             text_settings(models)
         with sampling:
             sampling_settings(models)
@@ -73,7 +79,7 @@ def text_settings(models: Family | None) -> None:
             "System prompt",
             key=State.system.key,
             persist_state="session",
-            max_chars=links.MAX_SYSTEM,
+            max_chars=page_settings.MAX_SYSTEM,
             placeholder="the template's default",
             disabled=not wrap,
             help="Instructions to the model, before your message. If empty, the template's default is used.",
@@ -85,21 +91,21 @@ def sampling_settings(models: Family | None) -> None:
     number(
         "number",
         "Top-k (0: all)",
-        links.TOP_K,
+        page_settings.TOP_K,
         1,
         "Draw only among the k most likely tokens; 0 means all. Works above temperature 0.",
     )
     number(
         "slider",
         "Top-p (1: all)",
-        links.TOP_P,
+        page_settings.TOP_P,
         0.05,
         "Draw only among the most likely tokens that make up this probability; 1 means all. Works above temperature 0.",
     )
     number(
         "slider",
         "Min-p (0: all)",
-        links.MIN_P,
+        page_settings.MIN_P,
         0.01,
         "Draw only among tokens at least this likely, as a share of the most likely one; 0 means all. "
         "Works above temperature 0.",
@@ -107,7 +113,7 @@ def sampling_settings(models: Family | None) -> None:
     number(
         "number",
         "Repetition penalty (1: none)",
-        links.PENALTY,
+        page_settings.PENALTY,
         0.05,
         "Above 1, tokens that are in the prompt or in the text so far become less likely. Works at every temperature, "
         "and the text is then no longer the target's own but what it writes under this penalty; plain decoding has the "
@@ -117,7 +123,7 @@ def sampling_settings(models: Family | None) -> None:
     number(
         "number",
         "No repeated sequences of this many tokens (0: off)",
-        links.NGRAM,
+        page_settings.NGRAM,
         1,
         "No sequence of this many tokens is written twice, including the prompt's; 0 turns this off.",
     )
@@ -125,7 +131,7 @@ def sampling_settings(models: Family | None) -> None:
     number(
         "number",
         "Seed",
-        links.SEED,
+        page_settings.SEED,
         1,
         "Fixes the random numbers. The same seed gives the same run again. " + define("Coin"),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.lanes import links
+from app.lanes import page_settings
 from app.text import count, plain
 from app.ui.state import State, state
 from specdec_core.foundations.errors import SpecdecError
@@ -44,7 +44,7 @@ def prompt_box() -> None:
             help=current.words().prompt_help + look_for,
         )
     state.last_prompt = state.prompt
-    if len(state.prompt) > links.MAX_PROMPT:
+    if len(state.prompt) > page_settings.MAX_PROMPT:
         st.warning(too_long(state.prompt), icon=":material/content_cut:")
     elif preset is None and current.name() == model_picker.BUNDLED:
         st.caption(f":material/info: {plain(model_picker.bundled_words())}")
@@ -68,7 +68,7 @@ def _what_is_read() -> None:
         st.popover("What the model reads", icon=":material/data_object:", type="tertiary"),
         st.container(key="templated"),
     ):
-        if len(state.prompt) > links.MAX_PROMPT:
+        if len(state.prompt) > page_settings.MAX_PROMPT:
             st.caption("The prompt is too long to be shown here.")
             return
         try:
@@ -140,6 +140,6 @@ def _take_example() -> None:
 def too_long(prompt: str) -> str:
     """The sentence for a rejected prompt."""
     return (
-        f"The prompt has {len(prompt):,} characters; at most {links.MAX_PROMPT:,} are taken. "
+        f"The prompt has {len(prompt):,} characters; at most {page_settings.MAX_PROMPT:,} are taken. "
         "Shorten it; it stays as it is until you do."
     )

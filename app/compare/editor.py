@@ -13,7 +13,7 @@ from app.choosing import controls, current, presets
 from app.choosing import form as widgets
 from app.decoding.run import Request
 from app.lanes import lane as core
-from app.lanes import links, naming
+from app.lanes import naming, page_settings
 from app.lanes.fields import NameField, NamesField
 from app.lanes.lane import LETTERS, Lane
 from app.player import CURSOR
@@ -37,7 +37,7 @@ TABLE = (
         "sweep_families",
         titles=lambda: {each.name: each.title for each in presets.offered(current.audience())},
     ),
-    *links.SWEEP,
+    *page_settings.SWEEP,
 )
 FURTHER = ("lane", "repeats", "sweep", *whatif.KEYS, *whatif.OLD_KEYS, *CURSOR)  # read elsewhere
 # On a phone a lane is one line: chip, proposer, unusual settings, and its two buttons as icons.

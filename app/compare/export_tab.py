@@ -20,8 +20,8 @@ from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
 from specdec_measure.analysis.advice import ineligible
 from specdec_measure.analysis.memory import MemoryLine
-from specdec_measure.sweep import portable
-from specdec_measure.sweep import portable_servers as servers
+from specdec_measure.portable import servers as servers
+from specdec_measure.portable import transformers_vllm as portable
 from specdec_measure.sweep.totals import csv_of, to_csv
 
 from . import repeats

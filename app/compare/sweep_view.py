@@ -11,7 +11,7 @@ import streamlit as st
 from app.choosing import presets
 from app.decoding.jobs import OVER, Busy
 from app.decoding.models import Choice
-from app.lanes import links
+from app.lanes import page_settings
 from app.lanes.fields import NumberField
 from app.lanes.naming import letters
 from app.records import visitor
@@ -102,13 +102,13 @@ def _form(
         with left:
             most = number_box(
                 "Prompts of each kind",
-                **_box(links.SWEEP_MOST),
+                **_box(page_settings.SWEEP_MOST),
                 help="The first ones of each kind; more prompts make the medians steadier.",
             )
         with middle:
             repeats = number_box(
                 "Repeats",
-                **_box(links.SWEEP_REPEATS),
+                **_box(page_settings.SWEEP_REPEATS),
                 help="How many times each prompt is timed in each lane; each time is a cell. Lanes take turns, and "
                 "each turn starts with a different lane.",
             )
@@ -126,7 +126,7 @@ def _form(
             if name in families  # a link may name kinds for other models
             for preset in families[name].presets[:most]
         ]
-        refusal = links.SWEEP_MOST.refusal(most) or links.SWEEP_REPEATS.refusal(repeats)
+        refusal = page_settings.SWEEP_MOST.refusal(most) or page_settings.SWEEP_REPEATS.refusal(repeats)
         refused = None
         if file is not None:
             try:
@@ -326,7 +326,7 @@ def matrix(rows: Sequence[MeasuredCase], about: dict[str, object], provenance: s
     table = summary(rows)
     titles = {family.name: family.title for family in presets.families()}
     table["family"] = [titles.get(name, name) for name in table["family"]]
-    measures = links.SWEEP_MEASURE.titles()
+    measures = page_settings.SWEEP_MEASURE.titles()
     measure = st.segmented_control(
         "Shown in each cell",
         list(measures),
@@ -336,7 +336,7 @@ def matrix(rows: Sequence[MeasuredCase], about: dict[str, object], provenance: s
         required=True,
         help="These differ: tokens per pass leaves out what guessing costs, and α leaves out how long drafts are.",
     )
-    address.write([links.SWEEP_MEASURE])
+    address.write([page_settings.SWEEP_MEASURE])
     origin = [provenance, str(about.get("machine", "")), str(about.get("device", ""))]
     origin.append(
         "all prompts' judged guesses together"

@@ -11,7 +11,7 @@ from functools import cache
 
 from app.charts.batches import Texts
 from app.lanes.fields import Params, short, unknown
-from app.lanes.links import whole
+from app.lanes.page_settings import whole
 from app.text import count
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import PROPOSERS

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from specdec_core.engine.check import check
+from specdec_core.engine.choice import check
 from specdec_core.foundations.errors import SettingsError, SpecdecError
 from specdec_core.foundations.options import fields
 from specdec_core.lengths import LENGTH_POLICIES
@@ -23,7 +23,7 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-from . import links
+from . import page_settings
 from .fields import Field, NameField, Params, did_you_mean, short
 
 MOST = 6  # lanes, plain decoding among them
@@ -180,11 +180,11 @@ def table(proposer: str = USUAL.proposer) -> tuple[Field, ...]:
     """A lane's settings besides the options of their owners; `proposer` is the usual one."""
     return (
         _of_owners("proposer", proposer),
-        links.GAMMA,
+        page_settings.GAMMA,
         _of_owners("rule", USUAL.rule),
         _of_owners("length", USUAL.length_policy),
-        links.OVERLAP,
-        links.MEMORY,
+        page_settings.OVERLAP,
+        page_settings.MEMORY,
     )
 
 
@@ -199,7 +199,7 @@ def write(lane: Lane, usual: Mapping[str, Any] = MappingProxyType({})) -> dict[s
 
     `usual` are the proposer's options that an address means which names none.
     """
-    found = links.write(table()[1:], {key: getattr(lane, key) for key in KEYS})
+    found = page_settings.write(table()[1:], {key: getattr(lane, key) for key in KEYS})
     for prefix in TABLES:
         owner, values = lane.owner(prefix)
         left_out = usual if prefix == "o" else {}
@@ -222,7 +222,7 @@ def read(
         proposer: the usual one.
         usual: a proposer's options that the address means which leaves them out, where they differ from its defaults.
     """
-    found, complaints = links.values(params, table(proposer))
+    found, complaints = page_settings.values(params, table(proposer))
     lane = Lane(**{"proposer": proposer, **found})
     options: dict[str, Any] = {}
     for prefix, owned in TABLES.items():

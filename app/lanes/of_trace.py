@@ -18,7 +18,7 @@ def label(settings: Settings) -> str:
     Raises:
         SettingsError: one sentence, if there is no such lane.
     """
-    from specdec_core.engine.check import check
+    from specdec_core.engine.choice import check
     from specdec_core.proposers import PROPOSERS
 
     from .lane import Lane
@@ -74,7 +74,7 @@ def in_force(header: Header) -> dict[str, Any]:
 
 def _read(header: Header) -> Settings | None:
     """The settings of a record; None for another version of the core, and for invalid ones."""
-    from specdec_core.engine.check import check
+    from specdec_core.engine.choice import check
 
     try:
         settings = Settings(**header.settings)

@@ -14,7 +14,7 @@ from app import services
 from app.decoding.jobs import Busy
 from app.decoding.run import Request, Run
 from app.decoding.runs import CurrentRun
-from app.lanes import links
+from app.lanes import page_settings
 from app.player import CURSOR, VIEWS, Seen, player
 from app.records import access as entries
 from app.records import visitor
@@ -223,5 +223,5 @@ def cursor_in(params: Mapping[str, str]) -> dict[str, int | str | None]:
     Only the player knows which lanes, rounds, events and nodes there are; it clamps what is out of range.
     """
     view = params.get("view")
-    numbers = {key: links.whole(params.get(key)) for key in CURSOR if key != "view"}
+    numbers = {key: page_settings.whole(params.get(key)) for key in CURSOR if key != "view"}
     return {**numbers, "view": view if view in VIEWS else None}

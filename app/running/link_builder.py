@@ -8,7 +8,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 import streamlit as st
 
 from app import services
-from app.lanes import links
+from app.lanes import page_settings
 from app.records import access as entries
 from app.records import visitor
 from app.records.database import Unavailable
@@ -51,9 +51,10 @@ def draw(page: str) -> None:
     only_here()
     *first, last = [*BRINGS[page], *([RUN] if _brings_run() else [])]
     st.caption(f"It includes {', '.join(first)} and {last}.")
-    if page != "library" and len(state.prompt) > links.MAX_PROMPT_IN_LINK:
+    if page != "library" and len(state.prompt) > page_settings.MAX_PROMPT_IN_LINK:
         st.caption(
-            f":material/info: A prompt of more than {links.MAX_PROMPT_IN_LINK:,} characters is left out of the link."
+            f":material/info: A prompt of more than {page_settings.MAX_PROMPT_IN_LINK:,} characters is left out "
+            "of the link."
         )
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.choosing import controls, current
 from app.decoding.run import Run
-from app.lanes import links
+from app.lanes import page_settings
 from app.lanes.lane import Lane, to_address, usual
 from app.records import examples as recorded
 from specdec_core.record.trace import Trace
@@ -56,7 +56,10 @@ def onward(run: Run) -> None:
             "app_pages/compare.py",
             label="Proposers, side by side",
             icon=":material/view_week:",
-            query_params={"lane": _beside(run), **links.address_of_prompt(run.request.prompt, None, None)},
+            query_params={
+                "lane": _beside(run),
+                **page_settings.address_of_prompt(run.request.prompt, None, None),
+            },
         )
 
 

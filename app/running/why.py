@@ -12,7 +12,7 @@ from html import escape
 from app.ui.chip import chip
 from specdec_core.record.trace import Trace
 from specdec_measure.analysis.diagnosis import MIN_LOSS, Diagnosis
-from specdec_measure.analysis.held_up import held_up
+from specdec_measure.analysis.slow_passes import held_up
 
 HINT = (
     "The bar is a round's time, in rounds of plain decoding; ▼ is the number of tokens it commits. A lane is faster if "

@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 import streamlit as st
 
 from app.config import is_loopback
-from app.lanes import links
+from app.lanes import page_settings
 from app.lanes.fields import Field
 
 from .quirks import LaggingAddress, brought_along, came_by_history
@@ -60,7 +60,7 @@ def write(
         further: all keys that may be in `more`, or their prefixes before the dot.
     """
     table = list(table)
-    wanted = {**links.write(table, {each.key: getattr(state, each.key) for each in table}), **more}
+    wanted = {**page_settings.write(table, {each.key: getattr(state, each.key) for each in table}), **more}
     managed = {*further, *(each.key for each in table)}
     for key in params().keys() - wanted.keys():
         if {key, key.partition(".")[0]} & managed:

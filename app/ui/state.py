@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast, overload
 
 import streamlit as st
 
-from app.lanes import links
+from app.lanes import page_settings
 from app.lanes.fields import Field
 from specdec_core.settings import Settings
 
@@ -114,32 +114,32 @@ class State:
     family = _text()  # of example prompts; see prompt.py for the rest of its key
     example = _text()  # id of an example prompt
     model = _text()
-    target: Setting[str] = Setting(links.TARGET)
-    draft: Setting[str] = Setting(links.DRAFT)
-    device: Setting[str] = Setting(links.DEVICE)
-    dtype: Setting[str] = Setting(links.DTYPE)
-    chat: Setting[bool] = Setting(links.CHAT)
-    system: Setting[str] = Setting(links.SYSTEM)
+    target: Setting[str] = Setting(page_settings.TARGET)
+    draft: Setting[str] = Setting(page_settings.DRAFT)
+    device: Setting[str] = Setting(page_settings.DEVICE)
+    dtype: Setting[str] = Setting(page_settings.DTYPE)
+    chat: Setting[bool] = Setting(page_settings.CHAT)
+    system: Setting[str] = Setting(page_settings.SYSTEM)
 
     # How all lanes decode
-    temperature: Setting[float] = Setting(links.TEMPERATURE)
-    top_k: Setting[int] = Setting(links.TOP_K)
-    top_p: Setting[float] = Setting(links.TOP_P)
-    min_p: Setting[float] = Setting(links.MIN_P)
-    repetition_penalty: Setting[float | None] = Setting(links.PENALTY)  # None: the usual one
-    no_repeat_ngram_size: Setting[int] = Setting(links.NGRAM)
-    generation: Setting[bool] = Setting(links.GENERATION)
-    seed: Setting[int] = Setting(links.SEED)
-    tokens: Setting[int] = Setting(links.TOKENS)
-    stop: Setting[list[str]] = Setting(links.STOP)
+    temperature: Setting[float] = Setting(page_settings.TEMPERATURE)
+    top_k: Setting[int] = Setting(page_settings.TOP_K)
+    top_p: Setting[float] = Setting(page_settings.TOP_P)
+    min_p: Setting[float] = Setting(page_settings.MIN_P)
+    repetition_penalty: Setting[float | None] = Setting(page_settings.PENALTY)  # None: the usual one
+    no_repeat_ngram_size: Setting[int] = Setting(page_settings.NGRAM)
+    generation: Setting[bool] = Setting(page_settings.GENERATION)
+    seed: Setting[int] = Setting(page_settings.SEED)
+    tokens: Setting[int] = Setting(page_settings.TOKENS)
+    stop: Setting[list[str]] = Setting(page_settings.STOP)
 
     # The lab's lane; a lane's form in the comparison has the same keys after its own name (choosing.form)
     proposer = _text(USUAL.proposer)
-    gamma: Setting[int] = Setting(links.GAMMA)
+    gamma: Setting[int] = Setting(page_settings.GAMMA)
     rule = _text(USUAL.rule)
     length = _text(USUAL.length_policy)
-    overlap: Setting[bool] = Setting(links.OVERLAP)
-    memory: Setting[float] = Setting(links.MEMORY)
+    overlap: Setting[bool] = Setting(page_settings.OVERLAP)
+    memory: Setting[float] = Setting(page_settings.MEMORY)
 
     go = Widget(lambda: False)  # whether Run was pressed
     repeat = Widget(lambda: False)  # whether a comparison is to be repeated
@@ -147,9 +147,9 @@ class State:
     ready_made = _text()  # the comparison chosen from the menu
     tab = _text()  # below the lanes of a comparison
     sweep_families = Widget[list[str]](list)
-    sweep_most: Setting[int] = Setting(links.SWEEP_MOST)
-    sweep_repeats: Setting[int] = Setting(links.SWEEP_REPEATS)
-    sweep_measure: Setting[str] = Setting(links.SWEEP_MEASURE)
+    sweep_most: Setting[int] = Setting(page_settings.SWEEP_MOST)
+    sweep_repeats: Setting[int] = Setting(page_settings.SWEEP_REPEATS)
+    sweep_measure: Setting[str] = Setting(page_settings.SWEEP_MEASURE)
 
     # How a page was opened
     drawn_page = Kept(lambda: "")  # the page whose script ran last

@@ -24,7 +24,7 @@ from specdec_core.sampling.penalties import Penalties
 from specdec_core.settings import Settings, as_settings
 from specdec_core.tree import Drafts
 
-from .check import check
+from .choice import check
 from .prompt import check_window, read_prompt
 from .text import names_of
 

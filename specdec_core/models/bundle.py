@@ -20,9 +20,9 @@ from specdec_core.runtime.windows import Windows
 from .draft_vocabulary import NarrowReader
 from .generation import Generation
 from .sizes import model_info
-from .surplus import unknown_entries
 from .tokenizer import Codec, HubCodec
 from .translation import ForeignDraft
+from .unread_tensors import unknown_entries
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -20,9 +20,9 @@ from specdec_core.foundations.lazy_torch import torch
 
 from . import conversions, gguf_config, gguf_header, hub
 from .conversions import Origin, Report, quiet
-from .explain import sentences
 from .gguf_header import SUFFIX, GgufHeader
 from .gguf_kinds import companion
+from .load_errors import sentences
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from specdec_core.foundations.errors import DownloadRefused, ModelError
 from specdec_core.foundations.lazy_torch import torch
 
-from . import surplus, weight_files
-from .explain import no_weights, sentences, short
+from . import unread_tensors as surplus
+from . import weight_files
 from .gguf_header import parts
 from .gguf_kinds import best as best_gguf
+from .load_errors import no_weights, sentences, short
 from .quantised import check_quantised, widen
 
 if TYPE_CHECKING:
@@ -324,8 +325,8 @@ def _check_states(config: PreTrainedConfig, name: str) -> None:
     """Refuse recurrent layers that cannot take a rejected draft back, on a small model with random weights."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-    from specdec_core.runtime.check import skeleton
     from specdec_core.runtime.recurrent import recurrent, state_check
+    from specdec_core.runtime.self_check import skeleton
 
     if not config.is_encoder_decoder and recurrent(config):
         kind: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]

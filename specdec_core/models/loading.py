@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from specdec_core.foundations.errors import ModelError, OtherTokenizer
-from specdec_core.runtime.check import self_check, skeleton, window_check
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import works
 from specdec_core.runtime.machine import choose_device, choose_dtype, describe, fitting_threads, threads
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.runtime.recurrent import recurrent, state_check
+from specdec_core.runtime.self_check import self_check, skeleton, window_check
 from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.runtime.windows import Windows
 
@@ -23,9 +23,9 @@ from . import catalogue, draft_vocabulary
 from .bundle import HubModel, Model, Models, NarrowModel
 from .conversions import Report, quiet
 from .generation import Generation
-from .given import check_loaded
 from .heads import load_heads
 from .hub import check_present, load_model, load_tokenizer
+from .loaded_check import check_loaded
 from .memory import check_memory, need
 from .sources import locate, resolve
 from .tokenizer import HubCodec

@@ -12,8 +12,8 @@ from specdec_core.foundations.lazy_torch import torch
 from specdec_core.runtime.machine import available_bytes
 
 from . import catalogue, gguf, gguf_header, sources, weight_files
-from .explain import sentences, short
 from .hub import auto, check_config, check_name, check_present, read_config
+from .load_errors import sentences, short
 from .quantised import WIDENED, check_quantised, method
 
 IGNORE = "SPECDEC_IGNORE_MEMORY"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from specdec_core.foundations.errors import ModelError
 
-from .explain import no_weights, short
+from .load_errors import no_weights, short
 
 if TYPE_CHECKING:
     from torch import Tensor

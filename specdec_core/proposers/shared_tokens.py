@@ -14,7 +14,7 @@ from specdec_core.tree import TokenTree
 
 from .contract import Proposer, Resources
 from .draft_model import DraftModel
-from .foreign import foreign_draft, rows, stream
+from .foreign_draft import foreign_draft, rows, stream
 
 if TYPE_CHECKING:
     from torch import Tensor

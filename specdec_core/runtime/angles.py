@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from specdec_core.tree import TokenTree
 
+from .cache_keyword import cached
 from .kv import KVMemory
 from .layers import first_layers
-from .passing import cached
 from .reader import CausalReader
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from torch import Tensor
 
 from specdec_core.tree import TokenTree
 
+from .cache_keyword import cached
 from .kv import KVLayer, KVMemory
-from .passing import cached
 from .reader import CausalReader
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from specdec_core.tree import TokenTree
 
 from . import PREFILL_CHUNK
 from .angles import Angles
-from .passing import cached
+from .cache_keyword import cached
 from .reader import Listener
 
 if TYPE_CHECKING:

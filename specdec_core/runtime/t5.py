@@ -19,8 +19,8 @@ from transformers.modeling_outputs import BaseModelOutput
 from specdec_core.record.schema import ModelInfo
 from specdec_core.tree import TokenTree
 
+from .cache_keyword import cached
 from .kv import KVMemory
-from .passing import cached
 from .reader import CausalReader, Reader
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import torch
 
 from specdec_core.engine.prompt import token_ids
 from specdec_core.foundations.errors import SettingsError, SpecdecError
-from specdec_core.models.given import check_loaded
+from specdec_core.models.loaded_check import check_loaded
 from specdec_core.models.sizes import model_info
 from specdec_core.models.tokenizer import HubCodec
 from specdec_core.record.schema import Header, ModelInfo

@@ -27,7 +27,7 @@ from specdec_core.record.schema import Round
 from specdec_core.record.trace import Trace
 from specdec_core.runtime.pass_times import Curve, pass_time
 from specdec_core.settings import Settings
-from specdec_measure.analysis.held_up import held_up
+from specdec_measure.analysis.slow_passes import held_up
 from specdec_measure.sweep.totals import MIN_TOKENS, NORMAL_95, beyond
 
 Cause = Literal[

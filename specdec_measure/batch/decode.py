@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from specdec_core.engine.check import check
+from specdec_core.engine.choice import check
 from specdec_core.engine.decode import Lane, RoundClock
 from specdec_core.engine.plan import Plan, listed, of_types
 from specdec_core.engine.proposal_check import check_proposal

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.engine.check import check
+from specdec_core.engine.choice import check
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import proposer_class
 from specdec_core.settings import Settings

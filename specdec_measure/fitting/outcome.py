@@ -15,8 +15,8 @@ from specdec_core.models.chat import Chat
 from specdec_core.models.generation import OFF
 from specdec_core.proposers import proposer_class
 from specdec_core.record.read import race_json
-from specdec_measure.sweep import portable
-from specdec_measure.sweep import portable_servers as servers
+from specdec_measure.portable import servers as servers
+from specdec_measure.portable import transformers_vllm as portable
 
 from .candidates import TUNED
 from .report import CONFIG, TABLE, TRACE, page

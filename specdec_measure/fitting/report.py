@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from specdec_measure.analysis.advice import ComparedPair
 from specdec_measure.sweep.totals import MIN_TOKENS
 
-from . import disturbed, parts
+from . import outliers, trained_parts
 from .search import PROBE
 from .table import Tried
 from .verdict import span
@@ -173,8 +173,8 @@ def _how(job: FitJob, fit: Fit) -> str:
         "beginning with another. Times are the decoder's own clock, without reading the prompt.",
         f"{_written(job.base.max_new_tokens)} The interval is a bootstrap over prompts of the mean ratio, so it says "
         "how much other prompts of this kind may differ.",
-        disturbed.repeated(state),
-        *parts.said(job),
+        outliers.repeated(state),
+        *trained_parts.said(job),
         *job.notes,
         f"The table is in {TABLE}"
         + (f", and a race of the choice in {TRACE} (specdec export)." if fit.whole else "."),

@@ -14,8 +14,8 @@ from specdec_measure.sweep import cases as sources
 from specdec_measure.sweep.cases import Case
 from specdec_measure.sweep.measured import fingerprint
 
-from . import parts
 from . import prompts as own
+from . import trained_parts
 from .bench import Bench, Clock, FitProgress, FitStopped
 from .candidates import LOADED, Candidate, RefusedCandidate, candidates, plain, scouts
 from .search import order, race, ranked, search
@@ -158,7 +158,7 @@ def _go(job: FitJob, train: bool) -> bool:
     """Train, search and test; False if it was stopped before the search had its finalists tested."""
     bench, clock = job.bench, job.bench.clock
     try:
-        trained = parts.prepare(job, train)
+        trained = trained_parts.prepare(job, train)
         if job.wish == "throughput":
             from .throughput import Price
 
@@ -185,7 +185,7 @@ def _finish(job: FitJob, whole: bool) -> Fit:
     state = job.bench.state
     verdict = judge(state, job.finalists, plain(job.base), job.requests if job.wish == "throughput" else 0)
     choice = verdict.choice
-    load = {**job.load, **parts.loading(job, choice.part, choice.settings.proposer)}
+    load = {**job.load, **trained_parts.loading(job, choice.part, choice.settings.proposer)}
     sentence = verdict.sentence if whole else f"Stopped early. {verdict.sentence}"
     if whole and (missing := _not_reached(job)):
         sentence += f" The time was too short for {missing} of the {len(scouts(job.found))} scouts."

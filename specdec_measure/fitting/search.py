@@ -16,7 +16,7 @@ from specdec_measure.sweep.cases import Case
 
 from .bench import Bench, speeds
 from .candidates import Candidate, scouts, variants
-from .disturbed import held_up
+from .outliers import held_up
 from .state import Stage
 
 PROBE = 48  # tokens written by a scout, at the most

@@ -22,7 +22,7 @@ from specdec_core.models.bundle import HubModel, Models, NarrowModel
 from specdec_core.models.hub import load_model
 from specdec_core.models.tokenizer import HubCodec
 from specdec_core.settings import Settings
-from specdec_measure.learning import BATCH_ROWS, next_tokens, relative_rate
+from specdec_measure.optimisation import BATCH_ROWS, next_tokens, relative_rate
 from specdec_measure.sweep.cases import Case
 
 from .bench import FitStopped

@@ -10,7 +10,7 @@ from specdec_measure.records.repeats import LOOP
 
 from .bench import speeds
 from .candidates import Candidate
-from .disturbed import said as disturbed
+from .outliers import said as outlier_sentences
 from .search import mean
 from .state import FitState, Stage
 
@@ -73,7 +73,7 @@ def judge(state: FitState, finalists: Sequence[Candidate], plain: Candidate, req
     sentence = _sentence(first, choice is plain, requests)
     if choice is not plain and (better := _better(state, tested)):
         sentence += f" {better}"
-    sentence += _loops(state, choice) + disturbed(state, [one.label for one in finalists])
+    sentence += _loops(state, choice) + outlier_sentences(state, [one.label for one in finalists])
     return FitVerdict(choice, tested, requests > 0, sentence)
 
 

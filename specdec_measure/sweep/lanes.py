@@ -91,7 +91,7 @@ def check_lanes(models: Models, lanes: Sequence[Settings]) -> None:
     Raises:
         SettingsError: one sentence.
     """
-    from specdec_core.engine.check import check
+    from specdec_core.engine.choice import check
     from specdec_core.proposers import proposer_class
 
     for lane in lanes:

@@ -31,7 +31,7 @@ from app.metrics.distance import distance
 from app.metrics.numbers import measured_speedup
 from app.records import visitor
 from specdec_core import race
-from specdec_core.engine.check import check
+from specdec_core.engine.choice import check
 from specdec_core.engine.events import Finished
 from specdec_core.foundations.options import OptionField, fields
 from specdec_core.lengths import LENGTH_POLICIES

@@ -34,7 +34,7 @@ from app.course.pictures.own import teach_back
 from app.course.scene import Choice
 from app.course.words import Words
 from app.lanes import lane as lanes
-from app.lanes import links
+from app.lanes import page_settings
 from app.records import examples as recorded
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
@@ -642,7 +642,7 @@ def test_the_way_on_leads_to_an_address_that_the_page_understands(key: str) -> N
     assert "preset" not in settings or presets.find(settings["preset"][-1]) is not None
     if lab.page == "compare":
         assert lanes.from_address(settings.pop("lane"))[1] == []
-    assert links.read(settings, (*form.TABLE, *lanes.table()), lanes.TABLES)[1] == []
+    assert page_settings.read(settings, (*form.TABLE, *lanes.table()), lanes.TABLES)[1] == []
 
 
 def test_a_projected_chart_has_larger_letters_and_the_same_figures() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.choosing import presets
-from app.lanes import links
+from app.lanes import page_settings
 from app.lanes.fields import NameField, NamesField, NumberField
 from app.text import plain
 from app.ui import glossary
@@ -19,12 +19,12 @@ PROPOSER = NameField(
     "proposer", titles=lambda: {"draft-model": "Draft model", "none": "Plain decoding"}, default="draft-model"
 )
 MODEL = NameField("model", titles=lambda: {"bundled": "Bundled pair", "other": "Another model…"})
-TABLE = (MODEL, PROPOSER, links.GAMMA, *links.SHARED)
+TABLE = (MODEL, PROPOSER, page_settings.GAMMA, *page_settings.SHARED)
 
 
 def problems(params: dict[str, str]) -> list[str]:
     """The sentences about an address."""
-    return links.read({key: [value] for key, value in params.items()}, TABLE)[1]
+    return page_settings.read({key: [value] for key, value in params.items()}, TABLE)[1]
 
 
 def test_a_clean_address_has_no_problems() -> None:
@@ -48,9 +48,9 @@ def test_what_is_written_reads_back_and_defaults_are_left_out() -> None:
               "target": "a/b", "draft": "c", "device": "cpu", "dtype": "float16", "top_k": 20, "top_p": 0.9,
               "min_p": 0.05, "no_repeat_ngram_size": 3, "tokens": 17}  # fmt: skip
     assert others.keys() == {each.key for each in TABLE}
-    said = links.write(TABLE, others)
-    assert said.keys() == others.keys() and links.read(said, TABLE) == (others, [])
-    assert links.write(TABLE, {each.key: each.start() for each in TABLE}) == {}
+    said = page_settings.write(TABLE, others)
+    assert said.keys() == others.keys() and page_settings.read(said, TABLE) == (others, [])
+    assert page_settings.write(TABLE, {each.key: each.start() for each in TABLE}) == {}
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def test_what_an_address_says_wrongly_is_said_in_a_sentence(params: dict[str, st
 
 
 def test_the_address_names_a_preset_or_holds_a_short_prompt() -> None:
-    assert links.address_of_prompt("a fox", "story/fox", "story/fox") == {}
-    assert links.address_of_prompt("a hen", "story/hen", "story/fox") == {"preset": ["story/hen"]}
-    assert links.address_of_prompt("mine", None, "story/fox") == {"prompt": ["mine"]}
-    assert links.address_of_prompt("x" * 2_001, None, "story/fox") == {}
-    assert links.address_of_prompt("", None, "story/fox") == {}
+    assert page_settings.address_of_prompt("a fox", "story/fox", "story/fox") == {}
+    assert page_settings.address_of_prompt("a hen", "story/hen", "story/fox") == {"preset": ["story/hen"]}
+    assert page_settings.address_of_prompt("mine", None, "story/fox") == {"prompt": ["mine"]}
+    assert page_settings.address_of_prompt("x" * 2_001, None, "story/fox") == {}
+    assert page_settings.address_of_prompt("", None, "story/fox") == {}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_the_address_names_a_preset_or_holds_a_short_prompt() -> None:
     ],
 )
 def test_cursors_are_small_whole_numbers(text: str | None, value: int | None) -> None:
-    assert links.whole(text) == value
+    assert page_settings.whole(text) == value
 
 
 def test_prompts_are_read_in_teaching_order(prompts: Path) -> None:
@@ -201,12 +201,12 @@ def test_an_address_in_a_visitors_text_is_no_link(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["inf", "nan", "1e400", "-3", "99999999999999"])
-@pytest.mark.parametrize("number", links.NUMBERS, ids=lambda number: number.key)
+@pytest.mark.parametrize("number", page_settings.NUMBERS, ids=lambda number: number.key)
 def test_a_number_no_widget_can_take_is_not_taken(number: NumberField, text: str) -> None:
     """Catches: a value with which Streamlit's box or slider fails, so that the whole page does."""
-    found, complaints = links.read({number.key: [text]}, [number])
+    found, complaints = page_settings.read({number.key: [text]}, [number])
     assert found == {} and len(complaints) == 1
-    assert links.read({number.key: [f"{number.usual:g}"]}, [number])[1] == []
+    assert page_settings.read({number.key: [f"{number.usual:g}"]}, [number])[1] == []
 
 
 @pytest.mark.parametrize(("chosen", "texts"), [(["a", "b"], []), (["b"], ["b"]), ([], [""])])
@@ -218,7 +218,10 @@ def test_some_of_several_names(chosen: list[str], texts: list[str]) -> None:
 
 
 def test_too_many_or_too_long_stop_texts_get_a_sentence() -> None:
-    assert links.read({"stop": ["a", "b", "a", ""]}, [links.STOP]) == ({"stop": ["a", "b"]}, [])
+    assert page_settings.read({"stop": ["a", "b", "a", ""]}, [page_settings.STOP]) == (
+        {"stop": ["a", "b"]},
+        [],
+    )
     for texts in ([str(number) for number in range(9)], ["x" * 65]):
-        found, (said,) = links.read({"stop": texts}, [links.STOP])
+        found, (said,) = page_settings.read({"stop": texts}, [page_settings.STOP])
         assert found == {} and "so none is used" in said

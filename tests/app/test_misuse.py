@@ -26,7 +26,7 @@ from streamlit.testing.v1 import AppTest
 from app import charts, services
 from app import config as policy
 from app.decoding.runs import Runs
-from app.lanes import links
+from app.lanes import page_settings
 from app.records import access as entries
 from app.records import visitor
 from app.records.database import LibraryError, Unavailable
@@ -391,8 +391,8 @@ def test_ctrl_c_ends_the_server_without_a_traceback() -> None:
 
 @pytest.mark.parametrize("value", ["inf", "-inf", "1e400", "nan", "0", "21", "2.5", "x"])
 def test_a_link_s_numbers_of_a_sweep_are_checked(value: str) -> None:
-    for number in (links.SWEEP_MOST, links.SWEEP_REPEATS):
-        found, (problem,) = links.read({number.key: [value]}, links.SWEEP)
+    for number in (page_settings.SWEEP_MOST, page_settings.SWEEP_REPEATS):
+        found, (problem,) = page_settings.read({number.key: [value]}, page_settings.SWEEP)
         assert found == {}
         assert problem.startswith(f"{number.title} has to be a whole number from 1 to {number.high:g}")
 
@@ -405,7 +405,7 @@ def test_such_links_open_the_comparison(fresh: Runs, prompts: Path, params: dict
 def test_a_prompt_too_long_for_the_address_comes_back_with_its_run(saving: Runs, prompts: Path) -> None:
     long = "abc " * 700
     saved = finish(saving, long)
-    assert saved is not None and len(long) > links.MAX_PROMPT_IN_LINK
+    assert saved is not None and len(long) > page_settings.MAX_PROMPT_IN_LINK
     at = page(run=saved.id)
     assert at.text_area(key="prompt").value == long
 

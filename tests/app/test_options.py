@@ -12,7 +12,7 @@ from app.decoding.runs import Runs
 from app.lanes import lane
 from app.metrics import numbers
 from app.text import plain
-from specdec_core.engine.check import check
+from specdec_core.engine.choice import check
 from specdec_core.foundations.options import OptionSet, fields
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.proposers import PROPOSERS

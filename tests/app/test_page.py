@@ -24,7 +24,7 @@ from app.decoding.models import Choice, ModelCache
 from app.decoding.needs import Needs
 from app.decoding.run import Request, Run
 from app.decoding.runs import CurrentRun, Runs
-from app.lanes import links
+from app.lanes import page_settings
 from app.records import examples as recorded
 from app.records import visitor
 from app.running import flow
@@ -310,7 +310,7 @@ def test_an_address_that_makes_no_sense_is_a_sentence_for_each_value_and_the_res
     at = page(top_k="5", **NONSENSE)
     assert len(at.warning[0].value.splitlines()) == len(NONSENSE)
     assert at.number_input(key="top_k").value == 5
-    assert at.text_area(key="prompt").value == "x" * links.MAX_PROMPT
+    assert at.text_area(key="prompt").value == "x" * page_settings.MAX_PROMPT
     assert {key for key in at.query_params if at.query_params[key]} == {"top_k", "colour"}
     press(at, "go")
     assert param(at, "run") is not None

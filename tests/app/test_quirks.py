@@ -167,12 +167,18 @@ def test_a_browser_that_comes_back_to_a_new_session_keeps_what_its_boxes_hold() 
     def script() -> None:
         import streamlit as st
 
-        from app.lanes import links
+        from app.lanes import page_settings
         from app.ui import address
 
         if "tokens" not in st.session_state:
-            table = links.TOP_P, links.TOKENS, links.CHAT, links.SYSTEM, links.SEED
-            address.fill(table, links.read(address.params(), table)[0], anew=True)
+            table = (
+                page_settings.TOP_P,
+                page_settings.TOKENS,
+                page_settings.CHAT,
+                page_settings.SYSTEM,
+                page_settings.SEED,
+            )
+            address.fill(table, page_settings.read(address.params(), table)[0], anew=True)
         st.slider("p", 0.05, 1.0, step=0.05, key="top_p")
         st.number_input("Tokens", step=1, key="tokens")
         st.number_input("Seed", step=1, key="seed")

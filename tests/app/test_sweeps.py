@@ -192,13 +192,13 @@ def test_errors_are_sentences() -> None:
 def script() -> None:
     from app.compare import editor, sweep_view
     from app.decoding.models import Choice
-    from app.lanes import links
+    from app.lanes import page_settings
     from app.ui import address
     from app.ui.state import state
     from specdec_core.settings import Settings
 
     if not state.opened:  # as the comparison's page does
-        address.fill(editor.TABLE, links.read(address.params(), editor.TABLE)[0])
+        address.fill(editor.TABLE, page_settings.read(address.params(), editor.TABLE)[0])
         state.opened = "compare"
     plain = Settings(proposer="none", max_new_tokens=20)
     lanes = [plain, plain.but(proposer="draft-model"), plain.but(proposer="draft-model", rule="typical")]

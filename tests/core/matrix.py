@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 import torch
 
 import specdec_core as sd
-from specdec_core.engine.check import check
+from specdec_core.engine.choice import check
 from specdec_core.foundations.options import OptionSet
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models.bundle import HubModel

@@ -11,7 +11,8 @@ import specdec_core as sd
 from specdec_core.models.bundle import Models
 from specdec_core.models.chat import MAX_SYSTEM
 from specdec_core.models.loading import assemble
-from specdec_measure.sweep import cases, portable
+from specdec_measure.portable import transformers_vllm as portable
+from specdec_measure.sweep import cases
 from specdec_measure.sweep.cases import Case
 from specdec_measure.sweep.run import sweep
 from tests.core.tiny import build, tokenizer

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 import specdec_core as sd
 from specdec_cli import commands as cli
-from specdec_core.engine.check import check
+from specdec_core.engine.choice import check
 from specdec_measure.fitting import prompts as own
 from specdec_measure.fitting.bench import Bench, Clock, FitStopped
 from specdec_measure.fitting.candidates import _SPACE, UNTRIED, Candidate, candidates, plain, variants

@@ -9,7 +9,7 @@ import pytest
 import specdec_core as sd
 from app.running.why import LONGER, held_up_words
 from specdec_measure.analysis.diagnosis import why
-from specdec_measure.analysis.held_up import held_up
+from specdec_measure.analysis.slow_passes import held_up
 from tests.player.samples import Plan, plain_trace, spec_trace
 
 ROUNDS = [Plan([(" The", 0.9, 0.5, 0.1)], " fox")] * 12

@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 
 import specdec_core as sd
 from specdec_core.models import catalogue
-from specdec_core.models.explain import cut
 from specdec_core.models.heads import Target, eagle, eagle3, files, medusa, mtp
+from specdec_core.models.load_errors import cut
 from specdec_core.models.sources import resolve
 from specdec_measure.testing import scripted
 

@@ -24,7 +24,7 @@ from transformers import (
 
 import specdec_core as sd
 from specdec_core.models.hub import check_architecture
-from specdec_core.models.surplus import unknown_entries
+from specdec_core.models.unread_tensors import unknown_entries
 from specdec_core.proposers import available
 
 from .tiny import ARCHITECTURES, build, generate, like, tokenizer

@@ -24,8 +24,8 @@ from transformers.generation.candidate_generator import (
 
 import specdec_core as sd
 from specdec_core.models.generation import Generation
-from specdec_measure.sweep import portable
-from specdec_measure.sweep import portable_servers as servers
+from specdec_measure.portable import servers as servers
+from specdec_measure.portable import transformers_vllm as portable
 
 from .tiny import build, tokenizer
 

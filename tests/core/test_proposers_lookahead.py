@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import specdec_core as sd
-from specdec_core.engine.check import check
+from specdec_core.engine.choice import check
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers.lookahead import Pool, branch, trie
 from specdec_core.sampling import Warp

@@ -22,8 +22,8 @@ from transformers import (
 
 import specdec_core as sd
 from specdec_core.models.loading import _checked
-from specdec_core.runtime.check import window_check
 from specdec_core.runtime.reader import CausalReader
+from specdec_core.runtime.self_check import window_check
 from specdec_core.runtime.windows import Windows
 from specdec_measure.testing import Letters
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 import specdec_core as sd
 from app.metrics import numbers
 from specdec_core.proposers import PROPOSERS
-from specdec_measure.analysis.held_up import held_up
+from specdec_measure.analysis.slow_passes import held_up
 from tests.core.test_foreign_draft import across
 from tests.player.conftest import Server, open_player
 from tests.player.samples import plain_trace, spec_plans, spec_trace

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.lanes import lane, links
+from app.lanes import lane, page_settings
 from app.ui.state import State, Widget
 
 APP = Path(__file__).resolve().parents[2] / "app"
@@ -93,4 +93,4 @@ def test_a_bare_key_is_recognised(code: str, bare: bool) -> None:
 
 def test_every_setting_of_a_link_has_its_widget_s_value_in_the_state() -> None:
     """Catches: a setting that is renamed in an address and not in the state, which would then read its default."""
-    assert {number.key for number in links.NUMBERS} | set(lane.KEYS) <= WIDGETS
+    assert {number.key for number in page_settings.NUMBERS} | set(lane.KEYS) <= WIDGETS

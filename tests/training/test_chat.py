@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 import specdec_core as sd
 from specdec_core.runtime.kv import KVMemory
-from specdec_measure.learning import Rates
+from specdec_measure.optimisation import Rates
 from tests.core.tiny import build, tokenizer
 from training.chat import drafters as chat
 from training.chat import eagle as chat_eagle

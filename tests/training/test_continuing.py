@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import specdec_core as sd
 from specdec_core.models.heads import eagle3 as layout
 from specdec_core.runtime.kv import KVMemory
-from specdec_measure.learning import Rates
+from specdec_measure.optimisation import Rates
 from tests.core.tiny import build, tokenizer
 from training.checkpoints import load_weights, require_checkpoint
 from training.cli import app

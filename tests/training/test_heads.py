@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.models.heads import Target, eagle, medusa
-from specdec_measure.learning import Rates
+from specdec_measure.optimisation import Rates
 from specdec_measure.testing import Letters
 from tests.core.tiny import build, tokenizer
 from tests.training.tiny import tiny_folder

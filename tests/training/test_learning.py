@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from specdec_measure.learning import Muon, orthogonal
+from specdec_measure.optimisation import Muon, orthogonal
 
 
 @pytest.mark.parametrize("shape", [(24, 60), (60, 24), (32, 32)])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from specdec_measure.learning import relative_rate
+from specdec_measure.optimisation import relative_rate
 from tests.training.tiny import TINY, tiny_folder
 from training.batches import Batches, pack
 from training.checkpoints import load_state, load_weights, require_checkpoint

@@ -69,7 +69,7 @@ def train(
     ] = 100,
 ) -> None:
     """Train one drafter and write it out; continues the run if it has a checkpoint."""
-    from specdec_measure.learning import Rates
+    from specdec_measure.optimisation import Rates
     from training.chat import drafters as chat
     from training.loop import Plan
     from training.pretrain import pick_device

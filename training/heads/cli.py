@@ -85,7 +85,7 @@ def eagle3(
     focus: Focus = False,
 ) -> None:
     """Train an EAGLE-3 head for a target, measure it and write it out; continues the run if it has a checkpoint."""
-    from specdec_measure.learning import Rates
+    from specdec_measure.optimisation import Rates
     from training.checkpoints import counters
     from training.heads.eagle3 import export, frequent, new_head, read_other_layers, started_from, train
     from training.heads.rows import open_target, rows_for
@@ -157,7 +157,7 @@ def mtp(
 ) -> None:
     """Train multi-token-prediction modules for a target, measure them and write them out; continues the run if it has
     a checkpoint."""
-    from specdec_measure.learning import Rates
+    from specdec_measure.optimisation import Rates
     from training.heads.mtp import export, new_modules, train
     from training.heads.rows import open_target, rows_for
     from training.loop import Plan

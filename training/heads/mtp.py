@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from specdec_core.models.heads import MtpModules, mtp
-from specdec_measure.learning import is_matrix
+from specdec_measure.optimisation import is_matrix
 from training.heads.frozen import Frozen
 from training.heads.medusa_eagle import RANKS, Objective, Pair, layer_shape, made_by, same_run
 from training.heads.started import fitted, guided, last_input, last_layer, same_weights

@@ -14,7 +14,7 @@ def token_seconds(model: Any, calls: int = 60, prompt: int = 128, fed: int = 1) 
     """Median seconds of a cached transformers forward reading `fed` tokens after a prompt of `prompt` tokens."""
     from transformers import DynamicCache
 
-    from specdec_core.runtime.passing import cached
+    from specdec_core.runtime.cache_keyword import cached
 
     cache = DynamicCache(config=model.config)
     generator = torch.Generator().manual_seed(0)

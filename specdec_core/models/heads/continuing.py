@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from specdec_core.models.draft_vocabulary import Guessing
-from specdec_core.runtime.passing import cached
+from specdec_core.runtime.cache_keyword import cached
 
 if TYPE_CHECKING:
     from transformers import LlamaConfig

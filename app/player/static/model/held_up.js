@@ -1,5 +1,5 @@
 /** Passes of the target that something else held up: another program, or the first run of models just loaded. As in
- * `specdec_measure/analysis/held_up.py`. */
+ * `specdec_measure/analysis/slow_passes.py`. */
 
 /** @import { Trace } from "../../types.js" */
 

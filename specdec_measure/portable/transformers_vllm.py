@@ -21,8 +21,7 @@ from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings, as_settings
 
-from .counterparts import in_transformers, in_vllm
-from .portable_common import (
+from .common import (
     YOURS,
     Elsewhere,
     about,
@@ -35,6 +34,7 @@ from .portable_common import (
     path,
     seed,
 )
+from .counterparts import in_transformers, in_vllm
 
 TRANSFORMERS = "5.24"
 FIRST_RUNNER = {

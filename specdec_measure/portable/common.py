@@ -112,7 +112,7 @@ def common(settings: Settings, found: Elsewhere, rule_there: str | None) -> None
 
 
 def about(settings: Settings) -> str:
-    from .lanes import label
+    from specdec_measure.sweep.lanes import label
 
     return f"Specdec Lab: {label(settings)}"
 

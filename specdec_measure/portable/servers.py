@@ -19,7 +19,7 @@ from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings, as_settings
 
-from .portable_common import (
+from .common import (
     YOURS,
     Elsewhere,
     about,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from specdec_core.runtime.passing import cached
+from specdec_core.runtime.cache_keyword import cached
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

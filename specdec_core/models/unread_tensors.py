@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from specdec_core.foundations.errors import ModelError
 
 from . import weight_files
-from .explain import short
+from .load_errors import short
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,0 +1,1 @@
+"""The same settings in other programs: transformers, vLLM, and servers."""
