@@ -11,12 +11,13 @@ from app.lanes.lane import LETTERS
 from app.metrics.differences import NO_GUESS, Differences, Spot, differences
 from app.player import CURSOR
 from app.text import count, plain
+from app.theme import SIGNS
 from app.ui import address, frame
 from app.ui.state import state
 from specdec_core.record.trace import Trace
 
 MOST_SPOTS = 40
-MARKS = {"accepted": "✓", "rejected": "✗", "not guessed": NO_GUESS}
+MARKS = {"accepted": SIGNS["accepted"], "rejected": SIGNS["rejected"], "not guessed": NO_GUESS}
 
 
 def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:

@@ -360,7 +360,7 @@ def test_the_difference_strip_marks_each_lane_s_tokens(traces: list[Trace]) -> N
 
 
 def test_the_difference_strip_has_the_player_s_signs() -> None:
-    """Catches: a sign that says “corrected” here and “rejected” in the player."""
+    """Catches: a sign that says “corrected” here, or in a room, and “rejected” in the player."""
     script = (Path(__file__).parents[2] / "app" / "player" / "static" / "text" / "signs.js").read_text(
         encoding="utf-8"
     )
@@ -370,6 +370,10 @@ def test_the_difference_strip_has_the_player_s_signs() -> None:
     for source in ("accepted", "corrected", "bonus"):
         assert MARKS[source][1] == player_marks[source]
     assert MARKS["parted"][1] == player_marks["parted"]
+    room = (Path(__file__).parents[2] / "app" / "room" / "static" / "run.js").read_text(encoding="utf-8")
+    (glyphs,) = re.findall(r"const GLYPHS = \{(.*?)\};", room)
+    room_marks = dict(re.findall(r'(\w+): "([^"]+)"', glyphs))
+    assert len(room_marks) == 4 and room_marks.items() <= SIGNS.items()
     assert MARKS["plain"][1] == NO_GUESS and NO_GUESS not in player_marks.values()
 
 

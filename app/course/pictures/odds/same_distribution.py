@@ -11,11 +11,12 @@ from app.course.facts.same_distribution import Language
 from app.course.lesson import Strict
 from app.course.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
 from app.course.words import Words
+from app.theme import SIGNS
 from specdec_core import Trace
 from specdec_measure.exact.distribution import Distribution, total_variation
 
 COUNTS = (1, 100, 10_000)
-MARKS = {"accepted": "✓", "corrected": "↻", "bonus": "★", "plain": ""}
+MARKS = {**SIGNS, "plain": ""}
 
 
 class With(Strict):

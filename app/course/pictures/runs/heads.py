@@ -17,6 +17,7 @@ from app.course.lesson import Strict
 from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
 from app.course.words import Words
 from app.records import examples as recorded
+from app.theme import SIGNS
 from specdec_core.record.schema import Round
 from specdec_core.record.trace import Trace
 
@@ -151,7 +152,7 @@ def lists(found: Trace, row: Round, example: str, words: Words) -> str:
     return f"<div class='heads'>{''.join(out)}<p class='heads-key'>{key}</p></div>"
 
 
-MARKS = {"accepted": "✓", "rejected": "✗", "unreached": "·"}
+MARKS = {verdict: SIGNS[verdict] for verdict in ("accepted", "rejected", "unreached")}
 
 
 def _card(below: Below, words: Words) -> str:

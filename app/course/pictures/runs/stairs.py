@@ -16,8 +16,9 @@ from app.course.facts.greedy_round import Round
 from app.course.lesson import Strict
 from app.course.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
 from app.course.words import Words
+from app.theme import SIGNS
 
-MARKS = {"accepted": "✓", "rejected": "✗", "unreached": "·", "corrected": "↻", "bonus": "★", "waiting": ""}
+MARKS = {**SIGNS, "waiting": ""}
 NONE = 0
 
 
