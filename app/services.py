@@ -7,7 +7,7 @@ from functools import cache
 from app.decoding import cluster
 from app.decoding.api import Decoders
 from app.decoding.local import Local
-from app.decoding.models import Choice, ModelCache, family
+from app.decoding.models import ModelCache, ModelChoice, family
 from app.decoding.needs import Needs
 from app.decoding.run import Run
 from app.decoding.runs import Runs
@@ -51,7 +51,7 @@ def shelf() -> ModelCache:
         prepare=here.prepare,
         dropped=here.drop,
         most_bytes=operator().most_download,
-        stay=tuple(dict.fromkeys((Choice(), usual))),
+        stay=tuple(dict.fromkeys((ModelChoice(), usual))),
     )
 
 

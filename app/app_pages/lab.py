@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import services
 from app.choosing import controls, current, form, lane_form, model_picker, more, prompt, warming
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from app.player import CURSOR
 from app.running import flow, header_links, headline, results
 from app.text import plain
@@ -56,7 +56,7 @@ if said := controls.penalty_note():
         st.caption(f":material/repeat: {plain(said)}; see More settings.")
 
 run.report("Its settings are set here: press Run to repeat it.")
-if run.shown is None and (status := services.shelf().status(Choice())).state == "failed":
+if run.shown is None and (status := services.shelf().status(ModelChoice())).state == "failed":
     st.error(plain(status.text), icon=":material/error:")
 if run.result and (said := controls.earlier(run.result.request)):
     st.caption(f":material/history: {plain(said)}")

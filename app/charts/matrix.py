@@ -26,7 +26,7 @@ TITLES = {
 }
 LOOPS = " ↺"  # marks a cell with looping texts
 HEAD_LINES, HEAD_LINE = 9, 15  # of a lane's name above its column: at most, and pixels of each
-WIDEST = 3.0  # the speedup at which the colour saturates
+SATURATED_AT = 3.0  # the speedup at which the colour saturates
 
 
 def comparison_matrix(table: pd.DataFrame, measure: Measure, provenance: str) -> Chart:
@@ -145,7 +145,7 @@ def _shade(cell: dict[str, Any] | None, measure: Measure) -> float | None:
         return None
     if measure == "speedup":
         sign = mark(value)  # coloured as equal if the text says equal
-        return 0.0 if sign == "=" else max(-1.0, min(1.0, log(value) / log(WIDEST)))
+        return 0.0 if sign == "=" else max(-1.0, min(1.0, log(value) / log(SATURATED_AT)))
     return min(1.0, (value - 1.0) / 4.0) if measure == "tokens_per_pass" else value
 
 

@@ -19,7 +19,7 @@ from specdec_measure.machines.costs import Costs
 from .chart import Chart
 from .panels import broken, empty
 
-WIDEST = 64
+MAX_WIDTH = 64
 GAP = 0.35  # of a group's height, between two groups of bars
 ZERO_WIDTH = "\u200b"
 
@@ -123,7 +123,7 @@ def widths(
     `lanes` are their numbers, which determine their style.
     """
     found = [Counter(one.widths) if one else Counter() for one in results]
-    widest = max([WIDEST, *(width for counts in found for width in counts)])
+    widest = max([MAX_WIDTH, *(width for counts in found for width in counts)])
     steps = sorted({*range(1, 33), *range(32, widest + 1, max(1, widest // 128)), widest})
     figure = go.Figure(
         go.Scatter(

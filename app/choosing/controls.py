@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from app.decoding.models import family as family_of
 from app.decoding.run import Request
 from app.lanes import page_settings
@@ -222,7 +222,7 @@ def request() -> Request:
     )
 
 
-def subject() -> Choice:
+def subject() -> ModelChoice:
     """The models that a run of the prompt would use, after both checks.
 
     Raises:

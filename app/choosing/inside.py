@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app import services
-from app.decoding.models import Choice, permitted
+from app.decoding.models import ModelChoice, permitted
 from app.text import plain
 from app.ui import tables
 from specdec_core.foundations.errors import SpecdecError
@@ -45,7 +45,7 @@ def _looked(name: str, parts: set[str]) -> dict[str, Any] | str:
     if not AT_ONCE.acquire(blocking=False):
         return "Others are looking into files just now. Try again in a moment."
     try:
-        resolved = permitted(Choice(name), services.operator(), parts).target
+        resolved = permitted(ModelChoice(name), services.operator(), parts).target
         return services.decoder().inspect(resolved or name)
     except SpecdecError as error:
         return str(error)

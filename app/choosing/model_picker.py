@@ -15,7 +15,7 @@ import streamlit as st
 
 from app import services
 from app.decoding.api import Family
-from app.decoding.models import Choice, Status, family, permitted
+from app.decoding.models import ModelChoice, Status, family, permitted
 from app.lanes import page_settings
 from app.text import plain
 from app.ui.fragment import fragment
@@ -236,11 +236,11 @@ def _memory() -> None:
     told()
 
 
-def choice() -> Choice:
+def choice() -> ModelChoice:
     """The models the controls name, whether or not this server allows them."""
     name = picked()
     if name == OTHER:
-        return Choice(state.target.strip(), state.draft.strip() or None, state.device, state.dtype)
+        return ModelChoice(state.target.strip(), state.draft.strip() or None, state.device, state.dtype)
     return replace(family(name), device=state.device, dtype=state.dtype)
 
 
@@ -252,7 +252,7 @@ def loaded() -> Family | None:
         return None
 
 
-def allowed(wanted: Choice) -> Choice:
+def allowed(wanted: ModelChoice) -> ModelChoice:
     """The choice as this server runs it.
 
     Raises:

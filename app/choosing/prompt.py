@@ -84,7 +84,7 @@ def _what_is_read() -> None:
 
 
 def _example_picker(
-    titles: dict[str, str], family: presets.Family | None, preset: presets.Preset | None
+    titles: dict[str, str], family: presets.PromptFamily | None, preset: presets.PromptPreset | None
 ) -> None:
     st.pills(
         "Start from an example",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import services
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from app.text import plain
 from app.ui.fragment import fragment
 from app.ui.state import state
@@ -27,13 +27,13 @@ def bar() -> None:
 
 def show() -> None:
     """The line, which follows the loading by itself. Once a family is ready the page is redrawn with it."""
-    bundled = services.shelf().status(Choice()).state == "loading"
+    bundled = services.shelf().status(ModelChoice()).state == "loading"
     usual = model_picker.preparing()
     waiting = usual is not None and usual.state == "loading"
 
     @fragment(run_every=0.5 if bundled or waiting else None)
     def follow() -> None:
-        now = services.shelf().status(Choice()) if bundled else model_picker.preparing()
+        now = services.shelf().status(ModelChoice()) if bundled else model_picker.preparing()
         if (bundled or waiting) and (now is None or now.state != "loading"):
             st.rerun()
         elif bundled:

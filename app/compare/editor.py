@@ -169,7 +169,7 @@ def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
                     with st.container(key=f"{name}-refused"):
                         st.markdown(f":material/block: {plain(why_not)}")
                 _buttons(name, number, count)
-        if count < core.MOST - 1:
+        if count < core.MAX_LANES_COMPARED - 1:
             with st.container(border=True, height="stretch", gap="xsmall", key="lane-more"):
                 st.button(
                     "Add a lane",
@@ -177,7 +177,7 @@ def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
                     key="add_lane",
                     type="tertiary",
                     on_click=_added,
-                    help=f"Up to {core.MOST} lanes race side by side.",
+                    help=f"Up to {core.MAX_LANES_COMPARED} lanes race side by side.",
                 )
                 st.caption("Any proposer, rule and length policy.")
 
@@ -192,7 +192,7 @@ def _buttons(name: str, number: int, count: int) -> None:
             args=(None if state.editing == name else name,),
         )
         possible = {
-            "copy": count < core.MOST - 1,
+            "copy": count < core.MAX_LANES_COMPARED - 1,
             "left": number > 1,
             "right": number < count,
             "remove": count > 1,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from app.decoding.jobs import Job
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from specdec_core.settings import Settings
 from specdec_measure.sweep.cases import Case
 from specdec_measure.sweep.measured import MeasuredCase
@@ -23,7 +23,7 @@ class Order:
     lanes: tuple[Settings, ...]
     labels: tuple[str, ...]
     repeats: int
-    choice: Choice | None = None
+    choice: ModelChoice | None = None
 
     @property
     def cells(self) -> int:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from app.choosing import presets
 from app.decoding.jobs import OVER, Busy
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from app.lanes import page_settings
 from app.lanes.fields import NumberField
 from app.lanes.naming import letters
@@ -45,7 +45,11 @@ FAILURES = 5  # shown one by one
 
 
 def show(
-    lanes: Sequence[Settings], labels: Sequence[str], choice: Choice, chat: bool = False, system: str = ""
+    lanes: Sequence[Settings],
+    labels: Sequence[str],
+    choice: ModelChoice,
+    chat: bool = False,
+    system: str = "",
 ) -> None:
     """The form for a sweep of these lanes, and the sweep that the address names, if any.
 
@@ -79,7 +83,7 @@ def show(
 
 
 def _form(
-    lanes: list[Settings], labels: list[str], choice: Choice, template: tuple[bool, str], busy: bool
+    lanes: list[Settings], labels: list[str], choice: ModelChoice, template: tuple[bool, str], busy: bool
 ) -> None:
     """What to sweep, and the start button; `template`: chat and its system line; `busy` while a sweep is running."""
     chat, system = template
@@ -168,7 +172,7 @@ def _form(
             st.error(plain(said), icon=":material/error:")
 
 
-def _others(kinds: Sequence[presets.Family], swept: float | None) -> str | None:
+def _others(kinds: Sequence[presets.PromptFamily], swept: float | None) -> str | None:
     """Which of these kinds are raced alone without the penalty that a sweep has for all, as a sentence, if any."""
     without = [kind.title for kind in kinds if kind.repetition_penalty == 1]
     if swept in (None, 1) or not without:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from app import services
 from app.decoding.jobs import Job
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 
-from .facts.ease import Judged
+from .facts.ease import JudgedToken
 
 PATIENCE_S = 2.0  # in the queue of the runs
 
@@ -18,7 +18,7 @@ PATIENCE_S = 2.0  # in the queue of the runs
 class Read:
     """A sentence that was read: its tokens except the first, and which models read it where."""
 
-    tokens: tuple[Judged, ...]
+    tokens: tuple[JudgedToken, ...]
     target: str
     draft: str
     machine: str
@@ -26,10 +26,10 @@ class Read:
 
 def ask(text: str) -> Read | str:
     """The sentence's tokens, or the reason why not: `loading`, `busy`, `failed`, or a sentence."""
-    models = services.shelf().ready(Choice())
+    models = services.shelf().ready(ModelChoice())
     if models is None:
         return "loading"
-    tokens: list[Judged] = []
+    tokens: list[JudgedToken] = []
     job = Job(patience_s=PATIENCE_S)
 
     def work() -> None:
@@ -37,7 +37,9 @@ def ask(text: str) -> Read | str:
             job.patience_s = math.inf  # its turn has come
             found = models.surprises(text)
         tokens.extend(
-            Judged(token.text, token.bits, token.guessed, "" if token.guessed else token.draft_choice or "")
+            JudgedToken(
+                token.text, token.bits, token.guessed, "" if token.guessed else token.draft_choice or ""
+            )
             for token in found
         )
 

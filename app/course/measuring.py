@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from app import services
 from app.decoding.jobs import Job
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 
 if TYPE_CHECKING:
     from specdec_core.runtime.width_curve import WidthCurve
@@ -45,7 +45,7 @@ class Measuring:
             job.start(lambda: self._work(job))
 
     def _work(self, job: Job) -> None:
-        models = services.shelf().get(Choice())
+        models = services.shelf().get(ModelChoice())
         with job.turn(services.runs().line(models.card.device)):
             self.curve = models.width_curve(repeats=200, budget_s=BUDGET_S)
         self._ended = time.monotonic()

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 STORE, PRESENTED = "course-progress", "course-presented"
 SAVED = "course-saved"  # as it was last kept
 FORMAT, VERSION = "specdec-course", 1
-LARGEST = 500_000  # characters of a file, ten times what the whole course takes
+MAX_FILE_LENGTH = 500_000  # characters of a file, ten times what the whole course takes
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ def from_json(text: str) -> CourseProgress:
         ValueError: one sentence, if it is none.
     """
     try:
-        content = json.loads(text[:LARGEST])
+        content = json.loads(text[:MAX_FILE_LENGTH])
         if content.pop("format") != FORMAT or content.pop("version") != VERSION:
             raise ValueError
         return TypeAdapter(CourseProgress).validate_python(content)

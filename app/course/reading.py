@@ -234,7 +234,7 @@ def _answer(front: LessonFront, facts: Mapping[str, Any], draft: Draft) -> float
 
 @cache
 def source_of(name_: str) -> str:
-    """The source of a function or class as installed: `specdec_core.engine.decode:Lane.round`.
+    """The source of a function or class as installed: `specdec_core.engine.decode:LaneDecoder.round`.
 
     The file is read and not imported: the engine brings torch, for which a lesson's first reader would wait. Nor is it
     parsed: Python 3.11 fails where two threads do so at once, and Streamlit parses every page.

@@ -23,7 +23,7 @@ from .words import Notation, Words
 
 Made = TypeVar("Made")
 
-LARGEST = 60_000  # characters of a file
+MAX_FILE_LENGTH = 60_000  # characters of a file
 
 _HEADING = re.compile(r"## +(\S.*?)\s*")
 _ITEM = re.compile(r"- ([^\s:]+): +(\S.*)")
@@ -69,8 +69,8 @@ def apart(path: Path, sections: Sequence[str]) -> Draft:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise Mistake(1, "The file is not UTF-8 text; save it as UTF-8.") from None
-    if len(text) > LARGEST:
-        raise Mistake(1, f"The file is longer than {LARGEST:,} characters; split the lesson.")
+    if len(text) > MAX_FILE_LENGTH:
+        raise Mistake(1, f"The file is longer than {MAX_FILE_LENGTH:,} characters; split the lesson.")
     lines = text.splitlines()
     if not lines or lines[0].strip() != "---":
         raise Mistake(1, "The first line has to be `---`: the front matter begins there.")

@@ -14,7 +14,7 @@ from typing import ClassVar
 from app import services
 from app.decoding.device_queue import Cancelled
 from app.decoding.jobs import Job, Jobs
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from specdec_lessons.distilled import Distilled, Report, Standing
 
 BUDGET_S = 60.0  # of computing; the race comes on top
@@ -81,7 +81,7 @@ def _full(others: Iterable[Training]) -> str | None:
 
 
 def _work(job: Training) -> None:
-    models = services.shelf().get(Choice(), lambda: job.stopped)
+    models = services.shelf().get(ModelChoice(), lambda: job.stopped)
     job.machine = models.card.machine
     line = services.runs().line(models.card.device)
     with closing(models.distil(job.kind, BUDGET_S, cancelled=lambda: job.stopped)) as reports:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from specdec_measure.analysis.memory import MemoryLine
     from specdec_measure.analysis.surprise import Surprise
 
-    from .models import Choice
+    from .models import ModelChoice
 
 
 class DecoderLost(SpecdecError):
@@ -148,11 +148,11 @@ class Decoders(Protocol):
         """How many races can compute at once on a device of the same name."""
         ...
 
-    def load(self, choice: Choice) -> Family:
+    def load(self, choice: ModelChoice) -> Family:
         """Load a choice's models."""
         ...
 
-    def drop(self, choice: Choice) -> None:
+    def drop(self, choice: ModelChoice) -> None:
         """They are no longer needed."""
         ...
 
@@ -162,11 +162,11 @@ class Decoders(Protocol):
         """Download what a name needs, of at most so many bytes, reporting the bytes so far and in all."""
         ...
 
-    def prepare(self, choice: Choice, on_progress: Callable[[float | None, str], None]) -> None:
+    def prepare(self, choice: ModelChoice, on_progress: Callable[[float | None, str], None]) -> None:
         """Convert what a choice needs, reporting the progress (0 to 1, or None) and the current step."""
         ...
 
-    def needs(self, choice: Choice) -> tuple[str, bool]:
+    def needs(self, choice: ModelChoice) -> tuple[str, bool]:
         """What a choice needs of the memory and what is free, as a sentence, and whether that fits; before loading."""
         ...
 

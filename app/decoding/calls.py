@@ -19,7 +19,7 @@ from specdec_core.foundations.errors import SpecdecError
 from . import preparing
 from .device_queue import Cancelled, DeviceQueue, QueueEntry
 from .loaded import Loaded
-from .models import Choice
+from .models import ModelChoice
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class Call:
             return self._words.get()
 
 
-def operation(name: str, choice: Choice, family: Callable[[], Loaded]) -> Callable[..., Any]:
+def operation(name: str, choice: ModelChoice, family: Callable[[], Loaded]) -> Callable[..., Any]:
     """What a call performs; `family` loads the choice's models if they are not there."""
     if name in OPERATIONS:
         found: Callable[..., Any] = getattr(family(), name)

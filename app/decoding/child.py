@@ -19,7 +19,7 @@ from app.monitoring import log as server_log
 from . import preparing
 from .calls import Call, operation
 from .loaded import Loaded, load
-from .models import Choice
+from .models import ModelChoice
 
 
 def main(pipe: Connection) -> None:
@@ -42,7 +42,7 @@ class ServedFamilies:
         self._pipe = pipe
         self._sending = threading.Lock()
         self._loading = threading.Lock()
-        self._families: dict[Choice, Loaded] = {}
+        self._families: dict[ModelChoice, Loaded] = {}
         self._calls: dict[int, Call] = {}
 
     def serve(self) -> None:
@@ -66,7 +66,7 @@ class ServedFamilies:
             self._pipe.send(message)
 
     def _answer(
-        self, number: int, name: str, choice: Choice, given: Any, hooks: tuple[str, ...], paced: bool
+        self, number: int, name: str, choice: ModelChoice, given: Any, hooks: tuple[str, ...], paced: bool
     ) -> None:
         try:
             self._calls[number].answer(
@@ -75,7 +75,7 @@ class ServedFamilies:
         finally:
             del self._calls[number]
 
-    def _family(self, choice: Choice) -> Loaded:
+    def _family(self, choice: ModelChoice) -> Loaded:
         """The family, loaded if it is not there: the process is new, or the caller dropped it."""
         with self._loading:
             if choice not in self._families:

@@ -27,7 +27,7 @@ from app.config import SETTINGS
 from app.config import read as read_policy
 from specdec_core.models import catalogue
 
-from .models import Choice, family
+from .models import ModelChoice, family
 
 log = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ def _application(cluster: Cluster, name: str, least: int, most: int, *, calls: i
         logging_config={"enable_access_log": False},
         **size,
     )
-    return deployed.bind(tuple(dict.fromkeys((Choice(), family(cluster.default)))), cluster.families)
+    return deployed.bind(tuple(dict.fromkeys((ModelChoice(), family(cluster.default)))), cluster.families)
 
 
 def join(cluster: Cluster) -> None:

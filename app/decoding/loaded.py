@@ -21,7 +21,7 @@ from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.run import SweepProgress, sweep
 
 from .api import Ask, Card, Event, IsCancelled, LaneDone, OnPlace, pack, unplaced
-from .models import Choice
+from .models import ModelChoice
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
@@ -122,7 +122,7 @@ class Loaded:
         return LiveTraining(self.models, kind, budget_s, cancelled).run()
 
 
-def load(choice: Choice) -> Loaded:
+def load(choice: ModelChoice) -> Loaded:
     """Load a choice's models into this process.
 
     Raises:

@@ -29,7 +29,7 @@ from specdec_core.foundations import errors
 
 from . import child
 from .api import DecoderLost, IsCancelled
-from .models import Choice
+from .models import ModelChoice
 from .remote import DECODER_DIED, Answers, Caller, Remote
 
 log = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ class Decoder(Caller):
 
     def __init__(self) -> None:
         self._child: Child | None = None
-        self._families: dict[Choice, None] = {}  # to be loaded again by the next child
+        self._families: dict[ModelChoice, None] = {}  # to be loaded again by the next child
         self._starting = threading.Lock()
         self._closed = self._loading_again = False
         self.lost = 0  # children that died
@@ -171,7 +171,7 @@ class Decoder(Caller):
         running = self._child
         return running is not None and not running.lost and bool(self._families) and not self._loading_again
 
-    def load(self, choice: Choice) -> Remote:
+    def load(self, choice: ModelChoice) -> Remote:
         """Load a choice's models.
 
         Raises:
@@ -181,7 +181,7 @@ class Decoder(Caller):
         self._families[choice] = None
         return Remote(self, choice, card)
 
-    def drop(self, choice: Choice) -> None:
+    def drop(self, choice: ModelChoice) -> None:
         """Unload a choice's models, once no call uses them any more."""
         if choice in self._families:
             del self._families[choice]
@@ -244,15 +244,15 @@ class Local:
     def decoder(self, device: str = "auto") -> Decoder:
         """The decoder of a device."""
         if device != "auto":
-            self._usual = self._usual or str(self._decoders["auto"].call("device", Choice(), "auto"))
+            self._usual = self._usual or str(self._decoders["auto"].call("device", ModelChoice(), "auto"))
         with self._guard:
             return self._decoders.setdefault("auto" if device in ("auto", self._usual) else device, Decoder())
 
-    def load(self, choice: Choice) -> Remote:
+    def load(self, choice: ModelChoice) -> Remote:
         """Load a choice's models on its device."""
         return self.decoder(choice.device).load(choice)
 
-    def drop(self, choice: Choice) -> None:
+    def drop(self, choice: ModelChoice) -> None:
         """Unload them."""
         self.decoder(choice.device).drop(choice)
 
@@ -260,20 +260,20 @@ class Local:
         self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: IsCancelled
     ) -> None:
         """Download what a name needs, reporting the bytes so far and in all."""
-        self.decoder().call("fetch", Choice(), name, most, on_progress=on_progress, cancelled=cancelled)
+        self.decoder().call("fetch", ModelChoice(), name, most, on_progress=on_progress, cancelled=cancelled)
 
-    def prepare(self, choice: Choice, on_progress: Callable[[float | None, str], None]) -> None:
+    def prepare(self, choice: ModelChoice, on_progress: Callable[[float | None, str], None]) -> None:
         """Convert what a choice needs and this machine only has as a GGUF file; usually there is nothing to do."""
-        self.decoder().call("prepare", Choice(), choice, on_progress=on_progress)
+        self.decoder().call("prepare", ModelChoice(), choice, on_progress=on_progress)
 
-    def needs(self, choice: Choice) -> tuple[str, bool]:
+    def needs(self, choice: ModelChoice) -> tuple[str, bool]:
         """What a choice's models need of the memory, and whether that fits."""
-        found: tuple[str, bool] = self.decoder().call("needs", Choice(), choice)
+        found: tuple[str, bool] = self.decoder().call("needs", ModelChoice(), choice)
         return found
 
     def inspect(self, name: str) -> dict[str, Any]:
         """What is in the files of a model or a head."""
-        found: dict[str, Any] = self.decoder().call("inspect", Choice(), name)
+        found: dict[str, Any] = self.decoder().call("inspect", ModelChoice(), name)
         return found
 
     def lost(self) -> int:

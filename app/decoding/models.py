@@ -26,7 +26,7 @@ State = Literal["absent", "loading", "ready", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """Which models a run uses: the bundled family without a target, else a catalogue name or a model's own."""
 
     target: str | None = None
@@ -45,7 +45,7 @@ class Status:
     seconds: float = 0.0
 
 
-def permitted(choice: Choice, policy: Policy, catalogue: Collection[str]) -> Choice:
+def permitted(choice: ModelChoice, policy: Policy, catalogue: Collection[str]) -> ModelChoice:
     """The choice with its folders resolved.
 
     Raises:
@@ -67,9 +67,9 @@ def permitted(choice: Choice, policy: Policy, catalogue: Collection[str]) -> Cho
     )
 
 
-def family(name: str) -> Choice:
+def family(name: str) -> ModelChoice:
     """The choice for a catalogue entry, with the partners that the entry names."""
-    return Choice() if name == core_catalogue.BUNDLED else Choice(name)
+    return ModelChoice() if name == core_catalogue.BUNDLED else ModelChoice(name)
 
 
 def _resolved(name: str, policy: Policy) -> str:
@@ -108,20 +108,22 @@ class ModelCache:
 
     def __init__(
         self,
-        load: Callable[[Choice], Family],
+        load: Callable[[ModelChoice], Family],
         fetch: Callable[[str, int, Callable[[int, int], None], Callable[[], bool]], None],
         *,
         most_bytes: int = MOST_DOWNLOAD,
-        prepare: Callable[[Choice, Callable[[float | None, str], None]], None] = lambda choice, report: None,
-        dropped: Callable[[Choice], None] = lambda choice: None,
+        prepare: Callable[[ModelChoice, Callable[[float | None, str], None]], None] = lambda choice, report: (
+            None
+        ),
+        dropped: Callable[[ModelChoice], None] = lambda choice: None,
         keep: int = 2,
-        stay: Sequence[Choice] = (Choice(),),
+        stay: Sequence[ModelChoice] = (ModelChoice(),),
     ) -> None:
         self._most_bytes = most_bytes
         self._load, self._fetch, self._prepare, self._dropped = load, fetch, prepare, dropped
         self._keep, self._stay = keep, tuple(stay)
-        self._families: OrderedDict[Choice, Family] = OrderedDict()
-        self._status: dict[Choice, Status] = {}
+        self._families: OrderedDict[ModelChoice, Family] = OrderedDict()
+        self._status: dict[ModelChoice, Status] = {}
         self._guard = threading.Lock()
         self._loading = threading.Lock()  # one load at a time
         self._warmed = threading.Event()
@@ -131,7 +133,7 @@ class ModelCache:
         for choice in self._stay:
             words = (
                 "The bundled models are warming up"
-                if choice == Choice()
+                if choice == ModelChoice()
                 else "Waiting for the bundled models"
             )
             self._set(choice, Status("loading", words))
@@ -151,17 +153,17 @@ class ModelCache:
                 log.exception("%s could not be loaded", _called(choice))
         self._warmed.set()
 
-    def status(self, choice: Choice) -> Status:
+    def status(self, choice: ModelChoice) -> Status:
         """The choice's loading progress."""
         with self._guard:
             return self._status.get(choice, Status())
 
-    def ready(self, choice: Choice) -> Family | None:
+    def ready(self, choice: ModelChoice) -> Family | None:
         """The models, if they are loaded."""
         with self._guard:
             return self._families.get(choice)
 
-    def get(self, choice: Choice, gone: Callable[[], bool] = lambda: False) -> Family:
+    def get(self, choice: ModelChoice, gone: Callable[[], bool] = lambda: False) -> Family:
         """The models, loaded if necessary, unless `gone` returns true before they are downloaded.
 
         Raises:
@@ -177,14 +179,14 @@ class ModelCache:
         finally:
             self._loading.release()
 
-    def _take(self, choice: Choice) -> Family | None:
+    def _take(self, choice: ModelChoice) -> Family | None:
         with self._guard:
             models = self._families.get(choice)
             if models is not None:
                 self._families.move_to_end(choice)
             return models
 
-    def _bring(self, choice: Choice, gone: Callable[[], bool]) -> Family:
+    def _bring(self, choice: ModelChoice, gone: Callable[[], bool]) -> Family:
         started = time.perf_counter()
         self._set(choice, Status("loading", "Loading the models"))
         try:
@@ -219,7 +221,7 @@ class ModelCache:
         log.info("loaded %s in %.1f s", _called(choice), seconds)
         return models
 
-    def _reporter(self, choice: Choice) -> Callable[[float | None, str], None]:
+    def _reporter(self, choice: ModelChoice) -> Callable[[float | None, str], None]:
         """Shows a conversion's progress on the page, and logs it in steps of 10%."""
         logged = -1
 
@@ -233,7 +235,7 @@ class ModelCache:
 
         return report
 
-    def _download(self, choice: Choice, name: str, gone: Callable[[], bool]) -> None:
+    def _download(self, choice: ModelChoice, name: str, gone: Callable[[], bool]) -> None:
         def on_progress(done: int, total: int) -> None:
             share = f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
             self._set(
@@ -247,7 +249,7 @@ class ModelCache:
         except ModelError as error:  # a local copy may still do without the network; loading will tell
             log.info("%s", error)
 
-    def _set(self, choice: Choice, status: Status) -> None:
+    def _set(self, choice: ModelChoice, status: Status) -> None:
         with self._guard:
             self._status[choice] = status
             failed = [key for key, value in self._status.items() if value.state == "failed"]
@@ -255,5 +257,5 @@ class ModelCache:
                 del self._status[old]
 
 
-def _called(choice: Choice) -> str:
+def _called(choice: ModelChoice) -> str:
     return choice.target or "the bundled models"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from specdec_core.foundations.errors import SpecdecError
 
-from .models import Choice
+from .models import ModelChoice
 
 log = logging.getLogger(__name__)
 
@@ -32,13 +32,13 @@ class MemoryAnswer:
 class Needs:
     """Remembers what `look` returns for each choice, a sentence and whether that fits."""
 
-    def __init__(self, look: Callable[[Choice], tuple[str, bool]]) -> None:
+    def __init__(self, look: Callable[[ModelChoice], tuple[str, bool]]) -> None:
         self._look = look
-        self._found: OrderedDict[Choice, MemoryAnswer] = OrderedDict()
-        self._looking: set[Choice] = set()
+        self._found: OrderedDict[ModelChoice, MemoryAnswer] = OrderedDict()
+        self._looking: set[ModelChoice] = set()
         self._guard = threading.Lock()
 
-    def of(self, choice: Choice) -> MemoryAnswer | None:
+    def of(self, choice: ModelChoice) -> MemoryAnswer | None:
         """What the choice needs; None while that is being looked up, which this starts if necessary."""
         with self._guard:
             found = self._found.get(choice)
@@ -49,7 +49,7 @@ class Needs:
                 threading.Thread(target=self._find, args=(choice,), name="needs", daemon=True).start()
             return None
 
-    def _find(self, choice: Choice) -> None:
+    def _find(self, choice: ModelChoice) -> None:
         fits: bool | None = None
         try:
             words, fits = self._look(choice)

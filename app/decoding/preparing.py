@@ -21,7 +21,7 @@ from typing import Any
 from specdec_core.foundations import errors
 from specdec_core.foundations.errors import DownloadRefused, ModelError
 
-from .models import Choice
+from .models import ModelChoice
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _running: set[subprocess.Popen[str]] = set()
 
 
-def prepare(choice: Choice, on_progress: Callable[[float | None, str], None]) -> None:
+def prepare(choice: ModelChoice, on_progress: Callable[[float | None, str], None]) -> None:
     """Convert what the choice needs and this machine only has as a GGUF file; usually there is nothing to do.
 
     Raises:
@@ -45,7 +45,7 @@ def prepare(choice: Choice, on_progress: Callable[[float | None, str], None]) ->
             _convert(name, on_progress)
 
 
-def needs(choice: Choice) -> tuple[str, bool]:
+def needs(choice: ModelChoice) -> tuple[str, bool]:
     """What the choice's models need of the memory and what is free, as a sentence, and whether that fits.
 
     Raises:

@@ -20,7 +20,7 @@ from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.run import SweepProgress
 
 from .api import Ask, Card, DecoderLost, Event, IsCancelled, OnPlace, unplaced
-from .models import Choice
+from .models import ModelChoice
 
 if TYPE_CHECKING:
     from specdec_core.runtime.width_curve import WidthCurve
@@ -64,7 +64,7 @@ class Caller:
     def _running(self) -> Connected:
         raise NotImplementedError
 
-    def call(self, operation: str, choice: Choice, *args: Any, **kwargs: Any) -> Any:
+    def call(self, operation: str, choice: ModelChoice, *args: Any, **kwargs: Any) -> Any:
         """One answer to one question.
 
         Raises:
@@ -78,7 +78,7 @@ class Caller:
     def stream(
         self,
         operation: str,
-        choice: Choice,
+        choice: ModelChoice,
         given: tuple[Sequence[Any], dict[str, Any]],
         hooks: Mapping[str, Callable[..., Any]],
         paced: bool = False,
@@ -129,7 +129,7 @@ class Remote:
     """A `Family` in another process."""
 
     decoder: Caller
-    choice: Choice
+    choice: ModelChoice
     card: Card
     _known: dict[Hashable, Any] = field(default_factory=dict)  # what a page asks for at every redraw
 

@@ -21,12 +21,12 @@ from .calls import COMPUTING, ENDING_KINDS, Call, operation
 from .device_queue import DeviceQueue
 from .loaded import Loaded, load
 from .local import SPIN
-from .models import Choice
+from .models import ModelChoice
 
 log = logging.getLogger(__name__)
 
 
-def model_id(choice: Choice) -> str:
+def model_id(choice: ModelChoice) -> str:
     """A choice as the text by which Ray Serve knows which replicas have its models."""
     return json.dumps(asdict(choice), sort_keys=True)
 
@@ -58,11 +58,11 @@ class Replica:
 
     load = staticmethod(load)
 
-    async def __init__(self, warm: Sequence[Choice], keep: int) -> None:  # type: ignore[misc]  # Ray awaits it
+    async def __init__(self, warm: Sequence[ModelChoice], keep: int) -> None:  # type: ignore[misc]  # Ray awaits it
         """`warm` is loaded before the first call; up to `keep` families stay loaded, the last used."""
 
         async def bring(name: str) -> Loaded:
-            family = await asyncio.to_thread(self.load, Choice(**json.loads(name)))
+            family = await asyncio.to_thread(self.load, ModelChoice(**json.loads(name)))
             gc.collect()
             gc.freeze()  # as in `child`
             return family
@@ -82,7 +82,7 @@ class Replica:
         mailbox: Any,
         number: int,
         name: str,
-        choice: Choice,
+        choice: ModelChoice,
         given: Any,
         hooks: tuple[str, ...],
         paced: bool,

@@ -23,7 +23,7 @@ from specdec_core.proposers import PROPOSERS
 from .api import DecoderLost, IsCancelled
 from .calls import ENDING_KINDS, STOPPED
 from .cluster import Cluster, deploy, join, machines, shortage
-from .models import Choice
+from .models import ModelChoice
 from .remote import Answers, Caller, Remote
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class Connection:
             raise DecoderLost(UNREACHED)
 
     def open(
-        self, name: str, choice: Choice, given: Any, hooks: tuple[str, ...], paced: bool
+        self, name: str, choice: ModelChoice, given: Any, hooks: tuple[str, ...], paced: bool
     ) -> tuple[int, Answers]:
         """Start a call; its answers come into the queue."""
         from .replica import model_id
@@ -248,7 +248,7 @@ class Serve(Caller):
         """How many races can compute at once."""
         return self._cluster.most
 
-    def load(self, choice: Choice) -> Remote:
+    def load(self, choice: ModelChoice) -> Remote:
         """Load a choice's models on a replica; the others load them with their first race.
 
         Raises:
@@ -256,27 +256,27 @@ class Serve(Caller):
         """
         return Remote(self, choice, self.call("load", choice))
 
-    def drop(self, choice: Choice) -> None:
+    def drop(self, choice: ModelChoice) -> None:
         """Replicas unload what they use least when they need the place."""
 
     def fetch(
         self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: IsCancelled
     ) -> None:
         """Download what a name needs, of at most so many bytes, reporting the bytes so far and in all."""
-        self.call("fetch", Choice(), name, most, on_progress=on_progress, cancelled=cancelled)
+        self.call("fetch", ModelChoice(), name, most, on_progress=on_progress, cancelled=cancelled)
 
-    def prepare(self, choice: Choice, on_progress: Callable[[float | None, str], None]) -> None:
+    def prepare(self, choice: ModelChoice, on_progress: Callable[[float | None, str], None]) -> None:
         """Convert what a choice needs and a replica only has as a GGUF file; usually there is nothing to do."""
-        self.call("prepare", Choice(), choice, on_progress=on_progress)
+        self.call("prepare", ModelChoice(), choice, on_progress=on_progress)
 
-    def needs(self, choice: Choice) -> tuple[str, bool]:
+    def needs(self, choice: ModelChoice) -> tuple[str, bool]:
         """What a choice's models need of a replica's memory, and whether that fits."""
-        found: tuple[str, bool] = self.call("needs", Choice(), choice)
+        found: tuple[str, bool] = self.call("needs", ModelChoice(), choice)
         return found
 
     def inspect(self, name: str) -> dict[str, Any]:
         """What is in the files of a model or a head."""
-        found: dict[str, Any] = self.call("inspect", Choice(), name)
+        found: dict[str, Any] = self.call("inspect", ModelChoice(), name)
         return found
 
     def lost(self) -> int:

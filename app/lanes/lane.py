@@ -26,7 +26,7 @@ from specdec_core.settings import Settings
 from . import page_settings
 from .fields import Field, NameField, Params, did_you_mean, short
 
-MOST = 6  # lanes, plain decoding among them
+MAX_LANES_COMPARED = 6  # lanes, plain decoding among them
 MAX_TEXT = 4_000  # characters of one lane in an address
 USUAL = Settings()
 
@@ -295,10 +295,12 @@ def from_address(texts: Sequence[str], usual: Sequence[Lane] = DEFAULT) -> tuple
     if not texts:
         return list(usual), []
     complaints = []
-    if len(texts) > MOST - 1:
-        complaints.append(f"A comparison has at most {MOST} lanes; the link's other ones are left out.")
+    if len(texts) > MAX_LANES_COMPARED - 1:
+        complaints.append(
+            f"A comparison has at most {MAX_LANES_COMPARED} lanes; the link's other ones are left out."
+        )
     found = []
-    for text in texts[: MOST - 1]:
+    for text in texts[: MAX_LANES_COMPARED - 1]:
         lane, problems = decode(text)
         found.append(lane)
         complaints += problems

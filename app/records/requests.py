@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from app.decoding.run import Request
 from specdec_core.settings import Settings
 
@@ -16,7 +16,7 @@ def written(request: Request) -> dict[str, Any]:
     return {
         "lanes": [lane.model_dump(mode="json") for lane in request.lanes],
         "labels": request.labels,
-        "choice": asdict(request.choice) if isinstance(request.choice, Choice) else None,
+        "choice": asdict(request.choice) if isinstance(request.choice, ModelChoice) else None,
         "chat": request.chat,
         "system": request.system,
         "names": request.names,
@@ -33,7 +33,7 @@ def read(prompt: str, content: Mapping[str, Any]) -> Request:
         prompt,
         tuple(Settings(**lane) for lane in content["lanes"]),
         tuple(content["labels"]),
-        Choice(**content["choice"]) if content["choice"] else None,
+        ModelChoice(**content["choice"]) if content["choice"] else None,
         content["chat"],
         content["system"],
         tuple(content.get("names", ())),

@@ -24,7 +24,7 @@ from .together import ClassRun, RunProgress
 MOST_PROMPT = 500
 TOKENS = 40
 NODES = 8  # of a student's own tree
-WIDEST, DEEPEST = 4, 8
+MAX_BRANCHES, MAX_GUESSES = 4, 8
 LATE_S = 5.0  # a run that another process started is in the database after this time
 _read: dict[str, tuple[tuple[int, bool], RunProgress]] = {}
 MOST_READ = 50
@@ -52,8 +52,10 @@ def own_tree(whose: str, prompt: str, name: str, width: int, depth: int, over: C
     Raises:
         Refused: if it cannot be started, with a sentence.
     """
-    if not (1 <= width <= WIDEST and 1 <= depth <= DEEPEST):
-        raise RoomRefused(f"A tree here has a width of 1 to {WIDEST} and a depth of 1 to {DEEPEST}.")
+    if not (1 <= width <= MAX_BRANCHES and 1 <= depth <= MAX_GUESSES):
+        raise RoomRefused(
+            f"A tree here has a width of 1 to {MAX_BRANCHES} and a depth of 1 to {MAX_GUESSES}."
+        )
     shape = {"width": width, "depth": depth, "nodes": NODES, "beam": NODES}
     return _start(whose, prompt, name, {"proposer": "branching", "options": shape}, over)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import tally, together
-from .running import DEEPEST, NODES, WIDEST
+from .running import MAX_GUESSES, NODES, MAX_BRANCHES
 from .states import Now
 from .tally import Vote
 from .together import ANSWERS, ClassRound, ClassRun, RunProgress
@@ -78,7 +78,7 @@ def counted(now: Now, votes: Iterable[Vote]) -> dict[str, int]:
 def own(mine: Iterable[Vote], lesson: str) -> dict[str, Any]:
     """A student's own runs: what can be chosen, and the best so far."""
     best = tally.fastest(mine, lesson)
-    return {"nodes": NODES, "widest": WIDEST, "deepest": DEEPEST, "best": best[0] if best else None}
+    return {"nodes": NODES, "widest": MAX_BRANCHES, "deepest": MAX_GUESSES, "best": best[0] if best else None}
 
 
 def challenge(votes: Iterable[Vote], lesson: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The page's address: read when a page opens, written at the end of each run.
 
-A page's settings are in its table (`page_settings`): `fill` puts a link's values into their widgets, which count from then
-on, and `write` says in the address what they hold. Whatever only the address has, such as the run that is
-shown, goes through `put`, so that it survives a slow browser (quirks.py).
+A page's settings are in its table (`page_settings`): `fill` puts a link's values into their widgets, which count from
+then on, and `write` says in the address what they hold. Whatever only the address has, such as the run that is shown,
+goes through `put`, so that it survives a slow browser (quirks.py).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import BaseRoute, Route
 
 from app import services
-from app.decoding.models import Choice, family
+from app.decoding.models import ModelChoice, family
 from app.decoding.run import MAX_ANSWER, Run
 from app.monitoring import figures
 from app.records import examples, visitor
@@ -52,10 +52,10 @@ async def healthz(_request: Request) -> Response:
     `default` the same for the default family."""
     shelf, usual = services.shelf(), family(services.operator().family)
     words = {"ready": "ready", "failed": "failed"}
-    failed = shelf.status(Choice()).state == "failed"
+    failed = shelf.status(ModelChoice()).state == "failed"
     body = {
         "status": "failing" if failed else "ok",
-        "models": words.get(shelf.status(Choice()).state, "warming"),
+        "models": words.get(shelf.status(ModelChoice()).state, "warming"),
         "default": words.get(shelf.status(usual).state, "warming"),
         "decoders_lost": services.decoder().lost(),
         "runs": services.runs().counts(),
@@ -70,7 +70,7 @@ async def metrics(_request: Request) -> Response:
     figures.streams.set(len(_open) + here.live().streams)
     figures.lost.set(services.decoder().lost())
     figures.decoders_ready.set(await asyncio.to_thread(services.decoder().ready))
-    for name, choice in (("bundled", Choice()), ("default", family(services.operator().family))):
+    for name, choice in (("bundled", ModelChoice()), ("default", family(services.operator().family))):
         figures.ready.labels(name).set(services.shelf().status(choice).state == "ready")
     return Response(generate_latest(figures.REGISTRY), media_type=CONTENT_TYPE_LATEST)
 

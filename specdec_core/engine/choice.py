@@ -16,7 +16,7 @@ from specdec_core.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ResolvedSettings:
     """What settings name: proposer, rule and length policy with their validated options, and what proposals can be."""
 
     proposer: type[Proposer]
@@ -28,7 +28,7 @@ class Choice:
     shape: TreeShape
 
 
-def check(settings: Settings) -> Choice:
+def check(settings: Settings) -> ResolvedSettings:
     """Resolve settings, and refuse those that are wrong with any models.
 
     Raises:
@@ -48,7 +48,7 @@ def check(settings: Settings) -> Choice:
         raise SettingsError(
             f"The proposer '{kind.name}' cannot draft while the target verifies; overlap works with: {able or 'none'}."
         )
-    return Choice(kind, options, rule, rule_options, policy, policy_options, shape)
+    return ResolvedSettings(kind, options, rule, rule_options, policy, policy_options, shape)
 
 
 def unused_length(settings: Settings) -> str | None:

@@ -72,7 +72,7 @@ def stream(
     Raises as `decode`; everything a user can get wrong is refused before the first event.
     """
     plan = Plan.make(models, prompt, settings, ask)  # raises here, not at the first next()
-    return Lane(plan, lane, cancelled).run()
+    return LaneDecoder(plan, lane, cancelled).run()
 
 
 class RoundClock:
@@ -93,7 +93,7 @@ class RoundClock:
         self._since = time.perf_counter()
 
 
-class Lane:
+class LaneDecoder:
     """One lane: its clock, its record, and its rounds."""
 
     def __init__(self, plan: Plan, number: int, cancelled: Cancelled) -> None:

@@ -1,6 +1,6 @@
 """Several requests decoded together: each round is one pass of the target over the proposals of all of them.
 
-Every request is a `Lane` as it is alone, with its own proposer, rule, random numbers and end. Only the passes are
+Every request is a `LaneDecoder` as it is alone, with its own proposer, rule, random numbers and end. Only passes are
 made together, the draft's as well, so a text is the one its request gets alone, up to rounding in near ties. A request
 that has ended leaves the batch.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from specdec_core.engine.choice import check
-from specdec_core.engine.decode import Lane, RoundClock
+from specdec_core.engine.decode import LaneDecoder, RoundClock
 from specdec_core.engine.plan import Plan, listed, of_types
 from specdec_core.engine.proposal_check import check_proposal
 from specdec_core.foundations.errors import SettingsError
@@ -158,14 +158,14 @@ class _Running:
         self.models = replace(
             models, target=target, draft=draft, larger_draft=draft, foreign_draft=None, heads={}
         )
-        self.lanes: list[Lane] = []
+        self.lanes: list[LaneDecoder] = []
         self.counts: dict[int, tuple[list[int], list[int]]] = {}
 
     @torch.inference_mode()
     def decode(self, requests: Sequence[tuple[Prompt, Settings]]) -> Batch:
         """All of them to their ends."""
         plans = [Plan.make(self.models, prompt, settings) for prompt, settings in requests]
-        self.lanes = [Lane(plan, number, lambda: False) for number, plan in enumerate(plans)]
+        self.lanes = [LaneDecoder(plan, number, lambda: False) for number, plan in enumerate(plans)]
         self.counts = {lane.number: ([], []) for lane in self.lanes}
         batch = Batch()
         prefills = [lane.prefill() for lane in self.lanes]
@@ -183,7 +183,7 @@ class _Running:
         return batch
 
     def round(self) -> tuple[list[EndReason | None], BatchRound]:
-        """As `Lane.round`, for all; why each ends, if it does."""
+        """As `LaneDecoder.round`, for all; why each ends, if it does."""
         lanes = self.lanes
         before = [lane.target.length for lane in lanes]
         contexts = [lane.context() for lane in lanes]

@@ -67,7 +67,7 @@ class _File(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class PromptPreset:
     """One shipped prompt: `id` is used in links, `look_for` says what a student should watch."""
 
     id: str
@@ -77,19 +77,19 @@ class Preset:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class PromptFamily:
     """Shipped prompts of one kind of text, for one kind of model."""
 
     name: str
     title: str
     description: str
-    presets: tuple[Preset, ...]
+    presets: tuple[PromptPreset, ...]
     audience: Audience = "text"
     repetition_penalty: float | None = None
 
 
 @cache
-def families(folder: Path = FOLDER, audience: Audience | None = None) -> tuple[Family, ...]:
+def families(folder: Path = FOLDER, audience: Audience | None = None) -> tuple[PromptFamily, ...]:
     """All shipped families, in teaching order; with `audience` only those for such models.
 
     Malformed files are skipped and logged.
@@ -103,12 +103,12 @@ def families(folder: Path = FOLDER, audience: Audience | None = None) -> tuple[F
         except (tomllib.TOMLDecodeError, ValidationError, UnicodeDecodeError) as error:
             log.error("prompts: %s is left out: %s", path.name, error)
             continue
-        found[path.stem] = Family(
+        found[path.stem] = PromptFamily(
             name=path.stem,
             title=content.title,
             description=content.description,
             presets=tuple(
-                Preset(f"{path.stem}/{_slug(item.name)}", item.name, item.text, item.look_for)
+                PromptPreset(f"{path.stem}/{_slug(item.name)}", item.name, item.text, item.look_for)
                 for item in content.prompt
             ),
             audience=content.audience,

@@ -16,7 +16,7 @@ from app import services
 from app.choosing import model_picker, presets
 from app.decoding import core
 from app.decoding.loaded import Loaded
-from app.decoding.models import Choice, ModelCache
+from app.decoding.models import ModelCache, ModelChoice
 from app.decoding.needs import Needs
 from app.decoding.runs import Runs
 from app.records import keeping, visitor
@@ -117,7 +117,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
 
     core.bring()
     shelf = ModelCache(lambda choice: scripted_family(), lambda *asked: None)
-    shelf.get(Choice())
+    shelf.get(ModelChoice())
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     needs = Needs(lambda choice: (f"{choice.target} needs about 1.0 GB.", True))
     monkeypatch.setattr(services, "needs", lambda: needs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from app import services
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from app.decoding.run import Request
 from app.decoding.runs import Runs
 from app.records.store import Library, Saved
@@ -33,7 +33,9 @@ LANES = (Settings(proposer="none", max_new_tokens=24), Settings(max_new_tokens=2
 
 def finish(runs: Runs, prompt: str = "abc", lanes: tuple[Settings, ...] = LANES) -> Saved | None:
     """A run, and what the library has of it a moment after its end."""
-    run = runs.start(Request(prompt, lanes, ("Plain decoding", "Draft model, γ = 4")[: len(lanes)], Choice()))
+    run = runs.start(
+        Request(prompt, lanes, ("Plain decoding", "Draft model, γ = 4")[: len(lanes)], ModelChoice())
+    )
     assert run.wait(20)
     deadline = time.monotonic() + 20
     while (saved := services.library().get(ANNA, run.id)) is None and time.monotonic() < deadline:

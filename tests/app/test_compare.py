@@ -101,7 +101,7 @@ def test_every_lane_survives_its_address(lane: Lane) -> None:
     assert found == lane
 
 
-@given(some.lists(any_lane(), min_size=1, max_size=core.MOST - 1))
+@given(some.lists(any_lane(), min_size=1, max_size=core.MAX_LANES_COMPARED - 1))
 def test_all_lanes_keep_their_order(lanes: list[Lane]) -> None:
     assert from_address([encode(lane) for lane in lanes]) == (lanes, [])
     assert to_address(lanes) == ([] if lanes == list(core.DEFAULT) else [encode(lane) for lane in lanes])
@@ -177,7 +177,7 @@ def test_a_seventh_lane_is_left_out_with_a_sentence() -> None:
 @pytest.mark.parametrize("preset", core.PRESETS, ids=lambda preset: preset.name)
 def test_every_ready_made_comparison_can_run(preset: core.Preset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()  # the shipped prompts, not the tests'
-    assert 1 <= len(preset.lanes) < core.MOST
+    assert 1 <= len(preset.lanes) < core.MAX_LANES_COMPARED
     shared = SHARED.but(temperature=preset.temperature or 0.0)
     for lane in preset.lanes:
         lane.settings(shared)

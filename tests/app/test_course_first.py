@@ -300,7 +300,7 @@ def test_the_boxed_text_says_nothing_of_how_it_came_out() -> None:
     tokens, found = ease.ribbon("welcome"), ease.boxes("welcome", 8)
     html = ribbon.boxed("", tokens, found)
     turned = tuple(
-        ease.Judged(token.text, 9.0 - token.bits, not token.guessed, "something") for token in tokens
+        ease.JudgedToken(token.text, 9.0 - token.bits, not token.guessed, "something") for token in tokens
     )
     assert html == ribbon.boxed("", turned, found)
     assert [html.count(f"<b>{letter}</b>") for letter in "ABCDEFGHI"] == [1] * 8 + [0]
@@ -308,10 +308,10 @@ def test_the_boxed_text_says_nothing_of_how_it_came_out() -> None:
 
 def test_each_token_of_the_ribbon_has_its_mark_its_height_and_its_words() -> None:
     tokens = (
-        ease.Judged("<b>", 0.0, True),
-        ease.Judged(" and", ribbon.HIGHEST / 2, False, " or"),
-        ease.Judged("\n", 99.0, None),
-        ease.Judged("", 1.0, True),
+        ease.JudgedToken("<b>", 0.0, True),
+        ease.JudgedToken(" and", ribbon.HIGHEST / 2, False, " or"),
+        ease.JudgedToken("\n", 99.0, None),
+        ease.JudgedToken("", 1.0, True),
     )
     items = re.findall(
         r"<li class='(\w+)(?: apart)?' title.*?--h:([\d.]+)'.*?class='word'[^>]*>(.*?)</span>",
@@ -412,8 +412,8 @@ def test_the_curves_are_the_profiles_and_lie_between_the_two_beliefs() -> None:
 
 def test_the_wait_is_drawn_to_scale() -> None:
     lanes = [
-        first_word_picture.Lane("a", 1.0, (1.0, 2.0, 3.0)),
-        first_word_picture.Lane("b", 1.0, (0.5, 1.0)),
+        first_word_picture.WordLane("a", 1.0, (1.0, 2.0, 3.0)),
+        first_word_picture.WordLane("b", 1.0, (0.5, 1.0)),
     ]
     html = first_word_picture.lanes(lanes, WORDS)
     assert re.findall(r"class='reading apart' style='left:0.000%;width:([\d.]+)%'", html) == [

@@ -16,7 +16,7 @@ from app import services
 from app.choosing import defaults, presets
 from app.compare import sweeps
 from app.decoding.loaded import Loaded
-from app.decoding.models import Choice, ModelCache
+from app.decoding.models import ModelCache, ModelChoice
 from app.decoding.runs import Runs
 from app.lanes import lane as core
 from app.records import visitor
@@ -26,7 +26,7 @@ from tests.app.conftest import OPERATOR, scripted_family
 from tests.core.tiny import build, tokenizer
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
-REAL = Choice(defaults.REAL)
+REAL = ModelChoice(defaults.REAL)
 CHAT_PROMPTS = """title = "Questions"
 description = "Short questions."
 audience = "chat"
@@ -51,9 +51,9 @@ def chat_models() -> Any:
 def shelf(fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelCache]:
     """A server whose default family is the chat model, which is not loaded yet."""
     (prompts / "chat-question.toml").write_text(CHAT_PROMPTS, encoding="utf-8")
-    built = {Choice(): scripted_family(), REAL: Loaded(chat_models())}
+    built = {ModelChoice(): scripted_family(), REAL: Loaded(chat_models())}
     shelf = ModelCache(lambda choice: built[choice], lambda *asked: None)
-    shelf.get(Choice())
+    shelf.get(ModelChoice())
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
@@ -268,7 +268,7 @@ def test_a_link_can_ask_for_the_tiny_models(shelf: ModelCache) -> None:
     at = page(model="bundled", tokens="8")
     assert at.text_area(key="prompt").value == "a fox" and "Toy text" in at.selectbox(key="model").help
     run = finished(at)
-    assert run.request.choice == Choice() and not run.templated
+    assert run.request.choice == ModelChoice() and not run.templated
     assert param(at, "model") == "bundled"
 
 

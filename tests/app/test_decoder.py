@@ -23,7 +23,7 @@ import pytest
 from app.decoding.api import DecoderLost, Family, LaneDone, unpack
 from app.decoding.cluster import Cluster
 from app.decoding.local import METHOD, Local, start
-from app.decoding.models import Choice, ModelCache
+from app.decoding.models import ModelCache, ModelChoice
 from app.decoding.run import Request
 from app.decoding.runs import Runs
 from app.decoding.serve import Serve
@@ -44,7 +44,7 @@ WAIT = 240.0  # a replica needs the half of it to start on a machine that is bus
 @pytest.fixture(scope="module")
 def local() -> Iterator[Local]:
     found = Local()
-    found.load(Choice())
+    found.load(ModelChoice())
     yield found
     found.close()
 
@@ -63,19 +63,19 @@ def here() -> Family:
     """The bundled models in this process."""
     from app.decoding.loaded import load
 
-    return load(Choice())
+    return load(ModelChoice())
 
 
 @pytest.fixture(scope="module")
 def child(local: Local) -> Family:
     """The bundled models in a child process."""
-    return local.load(Choice())
+    return local.load(ModelChoice())
 
 
 @pytest.fixture(scope="module")
 def served(cluster: Serve) -> Family:
     """The bundled models on Ray Serve."""
-    return cluster.load(Choice())
+    return cluster.load(ModelChoice())
 
 
 # Ray's own warnings are not ours to mend.
@@ -252,8 +252,8 @@ def test_a_decoder_that_is_killed_is_a_sentence_and_the_next_run_works(child: Fa
     shelf = ModelCache(lambda choice: child, lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone))
     lost = local.lost()
-    killed = runs.start(Request("Once", (Settings(max_new_tokens=1000),), ("x",), Choice()))
-    waiting = runs.start(Request("Once", LANES, LABELS, Choice()))
+    killed = runs.start(Request("Once", (Settings(max_new_tokens=1000),), ("x",), ModelChoice()))
+    waiting = runs.start(Request("Once", LANES, LABELS, ModelChoice()))
     until(lambda: any("step" in message for message in killed.messages))
     os.kill(local.decoder().pid or 0, signal.SIGKILL)
     assert killed.wait(2), "its page is told within two seconds"
@@ -367,7 +367,7 @@ def test_after_the_end_a_call_is_a_sentence() -> None:
     local = Local()
     local.close()
     with pytest.raises(DecoderLost, match="shutting down"):
-        local.load(Choice())
+        local.load(ModelChoice())
 
 
 @pytest.mark.serve

@@ -16,7 +16,7 @@ from app import config as policy
 from app import services
 from app.choosing import model_picker
 from app.decoding import preparing
-from app.decoding.models import Choice, ModelCache, family, permitted
+from app.decoding.models import ModelCache, ModelChoice, family, permitted
 from app.decoding.runs import Runs
 from specdec_core.foundations.errors import ModelError
 from specdec_core.models import catalogue, sources
@@ -24,7 +24,7 @@ from specdec_core.models import catalogue, sources
 from .conftest import scripted_family
 from .test_page import page, words
 
-CHAT = Choice(catalogue.CHAT)
+CHAT = ModelChoice(catalogue.CHAT)
 
 
 def until(fact: Callable[[], bool], seconds: float = 20) -> None:
@@ -55,7 +55,11 @@ def test_the_default_family_is_allowed_where_only_bundled_models_are() -> None:
     """And no other. Catches: a public server whose own default is refused, or one that then takes any draft."""
     strict = policy.Policy(models="bundled", family=catalogue.CHAT)
     assert permitted(CHAT, strict, ()) == CHAT
-    for refused in (Choice("gpt2"), Choice(catalogue.CHAT, "someone/else"), Choice("smollm2-360m")):
+    for refused in (
+        ModelChoice("gpt2"),
+        ModelChoice(catalogue.CHAT, "someone/else"),
+        ModelChoice("smollm2-360m"),
+    ):
         with pytest.raises(ModelError, match="only its bundled models"):
             permitted(refused, strict, ())
 
@@ -64,30 +68,30 @@ def test_a_name_of_the_catalogue_is_never_a_folder(tmp_path: Path) -> None:
     """Catches: a folder below the models' root that takes an entry's place."""
     (tmp_path / "gpt2").mkdir()
     listed = policy.Policy(models="any", models_root=tmp_path.resolve())
-    assert permitted(Choice("gpt2"), listed, ()) == Choice("gpt2")
-    assert family("bundled") == Choice() and family("gpt2") == Choice("gpt2")
+    assert permitted(ModelChoice("gpt2"), listed, ()) == ModelChoice("gpt2")
+    assert family("bundled") == ModelChoice() and family("gpt2") == ModelChoice("gpt2")
 
 
 def test_the_bundled_family_is_loaded_first_and_both_stay() -> None:
     """Catches: a visitor who waits for the larger family, and one who loads it anew after others were chosen."""
-    order: list[Choice] = []
+    order: list[ModelChoice] = []
     shelf = ModelCache(
-        lambda choice: order.append(choice) or object(), lambda *asked: None, stay=(Choice(), CHAT)
+        lambda choice: order.append(choice) or object(), lambda *asked: None, stay=(ModelChoice(), CHAT)
     )
     shelf.warm()
     until(lambda: shelf.status(CHAT).state == "ready")
-    assert order == [Choice(), CHAT]
+    assert order == [ModelChoice(), CHAT]
     for other in ("a/b", "c/d", "e/f"):
-        shelf.get(Choice(other))
-    assert shelf.ready(Choice()) is not None and shelf.ready(CHAT) is not None
-    assert shelf.ready(Choice("c/d")) is None and shelf.ready(Choice("e/f")) is not None
+        shelf.get(ModelChoice(other))
+    assert shelf.ready(ModelChoice()) is not None and shelf.ready(CHAT) is not None
+    assert shelf.ready(ModelChoice("c/d")) is None and shelf.ready(ModelChoice("e/f")) is not None
 
 
 def test_a_conversion_s_progress_is_shown_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     """Catches: half a minute without a word, and a hundred lines of log."""
     seen = []
 
-    def prepare(choice: Choice, report: Callable[[float | None, str], None]) -> None:
+    def prepare(choice: ModelChoice, report: Callable[[float | None, str], None]) -> None:
         for step in range(101):
             report(step / 100, "Converting weights")
             seen.append(shelf.status(choice))
@@ -104,18 +108,18 @@ def two(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> tuple[ModelCache, threa
     """A server whose default family waits for the event, and then loads; a `refuse` attribute makes it fail."""
     gate = threading.Event()
 
-    def load(choice: Choice) -> object:
+    def load(choice: ModelChoice) -> object:
         if choice == CHAT:
             assert gate.wait(30)
             if getattr(gate, "refuse", False):
                 raise ModelError("'smollm2-135m-instruct' is not on this machine.")
         return scripted_family()
 
-    shelf = ModelCache(load, lambda *asked: None, stay=(Choice(), CHAT))
+    shelf = ModelCache(load, lambda *asked: None, stay=(ModelChoice(), CHAT))
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "operator", lambda: policy.Policy(models="bundled", family=catalogue.CHAT))
     shelf.warm()
-    until(lambda: shelf.ready(Choice()) is not None)
+    until(lambda: shelf.ready(ModelChoice()) is not None)
     return shelf, gate
 
 
@@ -183,7 +187,7 @@ def test_a_conversion_s_process_reports_what_it_does(monkeypatch: pytest.MonkeyP
     reports: list[tuple[float | None, str]] = []
     preparing.prepare(CHAT, lambda fraction, words: reports.append((fraction, words)))
     assert reports[1:] == [(0.5, "Converting weights")]
-    preparing.prepare(Choice(), lambda fraction, words: pytest.fail("the bundled family needs none"))
+    preparing.prepare(ModelChoice(), lambda fraction, words: pytest.fail("the bundled family needs none"))
 
 
 @pytest.mark.parametrize(

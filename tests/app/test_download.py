@@ -13,7 +13,7 @@ import pytest
 
 from app import config as policy
 from app.decoding import preparing
-from app.decoding.models import Choice, ModelCache
+from app.decoding.models import ModelCache, ModelChoice
 from specdec_core.foundations.errors import DownloadRefused, ModelError
 
 FILES = {"config.json": b"{}", "model.safetensors": b"w" * 400_000}
@@ -107,9 +107,9 @@ def test_what_is_too_large_is_refused_before_a_byte_of_it(hub: Hub) -> None:
     loaded = []
     shelf = ModelCache(loaded.append, preparing.fetch, most_bytes=100_000)
     with pytest.raises(ModelError, match=sentence):
-        shelf.get(Choice("a/b"))
+        shelf.get(ModelChoice("a/b"))
     assert not loaded
-    assert sentence in shelf.status(Choice("a/b")).text
+    assert sentence in shelf.status(ModelChoice("a/b")).text
 
 
 def test_stopping_ends_a_download(hub: Hub, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_stopping_ends_a_download(hub: Hub, tmp_path: Path) -> None:
 
     def get() -> None:
         with pytest.raises(DownloadRefused) as caught:
-            shelf.get(Choice("a/b"), stop.is_set)
+            shelf.get(ModelChoice("a/b"), stop.is_set)
         errors.append(caught.value)
 
     thread = threading.Thread(target=get)
@@ -135,7 +135,7 @@ def test_stopping_ends_a_download(hub: Hub, tmp_path: Path) -> None:
     assert not preparing._running
     assert not list(tmp_path.rglob("snapshots/*/model.safetensors"))
     hub.pause_s = 0.0
-    assert shelf.get(Choice("a/b")) == "models"
+    assert shelf.get(ModelChoice("a/b")) == "models"
 
 
 @pytest.mark.parametrize("said", ["-1", "many", "1e9", "1,5"])

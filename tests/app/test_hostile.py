@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from app import services
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from app.decoding.run import Request, Run
 from app.decoding.runs import Runs
 from app.records import visitor
@@ -64,7 +64,7 @@ def bens(fresh: Runs, race_traces: list[Trace], monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(room_routes, "unknown", room_request.unknown)
     monkeypatch.setattr(visitor, "of_session", lambda: BEN)
     run = fresh.start(
-        Request(PRIVATE, (Settings(proposer="none", max_new_tokens=4),), ("x",), choice=Choice())
+        Request(PRIVATE, (Settings(proposer="none", max_new_tokens=4),), ("x",), choice=ModelChoice())
     )
     assert run.wait(20) and run.error is None
     monkeypatch.setattr(visitor, "of_session", lambda: ANNA)

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import services
 from app.choosing.defaults import REAL
-from app.decoding.models import Choice, ModelCache
+from app.decoding.models import ModelCache, ModelChoice
 from app.decoding.run import Request
 from app.decoding.runs import Runs
 from app.library import rows, unusual
@@ -135,9 +135,9 @@ def test_a_finished_run_is_kept_with_all_its_lanes(saving: Runs) -> None:
 
 
 def test_a_run_without_an_owner_or_without_tokens_is_not_kept(fresh: Runs, saving: Runs) -> None:
-    run = fresh.start(Request("abc", LANES, ("a", "b"), Choice()))  # `fresh` knows no owner
+    run = fresh.start(Request("abc", LANES, ("a", "b"), ModelChoice()))  # `fresh` knows no owner
     assert run.wait(20)
-    failed = saving.start(Request("abc", (LANES[1].but(proposer="medusa"),), ("x",), Choice()))
+    failed = saving.start(Request("abc", (LANES[1].but(proposer="medusa"),), ("x",), ModelChoice()))
     assert failed.wait(20) and failed.error
     time.sleep(0.2)
     assert services.library().runs_of(ANNA) == []
@@ -149,7 +149,7 @@ def test_a_library_that_fails_does_not_fail_the_run(fresh: Runs, caplog: pytest.
 
     shelf = ModelCache(lambda choice: scripted_family(), lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: ANNA, save=broken)
-    run = runs.start(Request("abc", LANES, ("a", "b"), Choice()))
+    run = runs.start(Request("abc", LANES, ("a", "b"), ModelChoice()))
     assert run.wait(20) and run.error is None and len(run.traces) == 2
     deadline = time.monotonic() + 20
     while "could not be saved" not in caplog.text and time.monotonic() < deadline:

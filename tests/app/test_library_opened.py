@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from app import services
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from app.decoding.run import Request
 from app.decoding.runs import Runs
 from app.records import access as entries
@@ -137,7 +137,7 @@ def test_a_link_to_a_run_says_how_long_it_holds(saving: Runs, monkeypatch: pytes
 def test_a_run_that_the_library_could_not_keep_is_not_promised(
     saving: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = saving.start(Request("abc", LANES, ("Plain decoding", "Draft model"), Choice()))
+    run = saving.start(Request("abc", LANES, ("Plain decoding", "Draft model"), ModelChoice()))
     assert run.wait(20)
     deadline = time.monotonic() + 20
     while services.library().get(ANNA, run.id) is None and time.monotonic() < deadline:

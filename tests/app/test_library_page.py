@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from app import services
-from app.decoding.models import Choice, ModelCache
+from app.decoding.models import ModelCache, ModelChoice
 from app.decoding.runs import Runs
 from app.records import access as entries
 from app.records import examples as recorded
@@ -39,7 +39,7 @@ def test_examples_can_be_opened_while_models_load_or_after_they_failed(
 ) -> None:
     never = threading.Event()
 
-    def load(choice: Choice) -> object:
+    def load(choice: ModelChoice) -> object:
         never.wait(20)
         raise OSError("no weights")
 
@@ -49,9 +49,9 @@ def test_examples_can_be_opened_while_models_load_or_after_they_failed(
     if state == "failed":
         never.set()
     deadline = time.monotonic() + 20
-    while shelf.status(Choice()).state != state and time.monotonic() < deadline:
+    while shelf.status(ModelChoice()).state != state and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert shelf.status(Choice()).state == state
+    assert shelf.status(ModelChoice()).state == state
     at = page()
     assert "Nothing here yet. Press Run in the Lab" in words(at)
     assert len(shown(at)) == len(recorded.examples()) > 10

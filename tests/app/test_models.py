@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.config import Policy, read
-from app.decoding.models import Choice, ModelCache, permitted
+from app.decoding.models import ModelCache, ModelChoice, permitted
 from specdec_core.foundations.errors import ModelError
 
 CATALOGUE = {"openai-community/gpt2", "distilbert/distilgpt2"}
@@ -22,7 +22,7 @@ def no_fetch(
 
 
 def test_the_bundled_models_are_always_allowed() -> None:
-    assert permitted(Choice(), Policy(models="bundled"), CATALOGUE) == Choice()
+    assert permitted(ModelChoice(), Policy(models="bundled"), CATALOGUE) == ModelChoice()
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_the_bundled_models_are_always_allowed() -> None:
 def test_the_operator_decides_which_models_may_be_loaded(
     allowed: str, target: str, draft: str | None, fits: bool
 ) -> None:
-    choice, policy = Choice(target, draft), Policy(models=allowed)  # type: ignore[arg-type]
+    choice, policy = ModelChoice(target, draft), Policy(models=allowed)  # type: ignore[arg-type]
     if fits:
         assert permitted(choice, policy, CATALOGUE) == choice
     else:
@@ -66,7 +66,7 @@ def test_the_operator_decides_which_models_may_be_loaded(
 )
 def test_names_that_are_no_models_are_refused_with_a_sentence(name: str) -> None:
     with pytest.raises(ModelError, match="is not a model's name"):
-        permitted(Choice(name), Policy(models="any"), CATALOGUE)
+        permitted(ModelChoice(name), Policy(models="any"), CATALOGUE)
 
 
 def test_a_folder_is_taken_below_the_root_only(tmp_path: Path) -> None:
@@ -75,12 +75,12 @@ def test_a_folder_is_taken_below_the_root_only(tmp_path: Path) -> None:
     outside.mkdir()
     (root / "link").symlink_to(outside)
     policy = Policy(models="any", models_root=root.resolve())
-    assert permitted(Choice("mine"), policy, ()).target == str((root / "mine").resolve())
+    assert permitted(ModelChoice("mine"), policy, ()).target == str((root / "mine").resolve())
     for name in ("../outside", str(outside), ".", ""):
         with pytest.raises(ModelError):
-            permitted(Choice(name), policy, ())
+            permitted(ModelChoice(name), policy, ())
     # The link's name is also a valid hub id: it is looked up there, never followed out of the root.
-    assert permitted(Choice("link"), policy, ()).target == "link"
+    assert permitted(ModelChoice("link"), policy, ()).target == "link"
 
 
 def test_strangers_may_load_nothing_but_the_bundled_models_unless_told_otherwise() -> None:
@@ -114,7 +114,7 @@ def test_an_environment_that_makes_no_sense_is_named(variables: dict[str, str]) 
 def test_models_are_loaded_once_and_one_at_a_time() -> None:
     loading, most, loads = 0, 0, []
 
-    def load(choice: Choice) -> object:
+    def load(choice: ModelChoice) -> object:
         nonlocal loading, most
         loading += 1
         most = max(most, loading)
@@ -124,7 +124,7 @@ def test_models_are_loaded_once_and_one_at_a_time() -> None:
         return object()
 
     shelf = ModelCache(load, no_fetch, keep=9)
-    choices = [Choice(), Choice("a/b"), Choice(), Choice("a/b"), Choice("c/d")]
+    choices = [ModelChoice(), ModelChoice("a/b"), ModelChoice(), ModelChoice("a/b"), ModelChoice("c/d")]
     threads = [threading.Thread(target=shelf.get, args=(choice,)) for choice in choices]
     for thread in threads:
         thread.start()
@@ -136,11 +136,11 @@ def test_models_are_loaded_once_and_one_at_a_time() -> None:
 
 def test_two_families_are_kept_and_the_bundled_one_always() -> None:
     shelf = ModelCache(lambda choice: object(), no_fetch)
-    for choice in (Choice(), Choice("a/b"), Choice("c/d")):
+    for choice in (ModelChoice(), ModelChoice("a/b"), ModelChoice("c/d")):
         shelf.get(choice)
-    assert shelf.ready(Choice()) is not None
-    assert shelf.ready(Choice("a/b")) is None
-    assert shelf.ready(Choice("c/d")) is not None
+    assert shelf.ready(ModelChoice()) is not None
+    assert shelf.ready(ModelChoice("a/b")) is None
+    assert shelf.ready(ModelChoice("c/d")) is not None
 
 
 def test_download_progress_is_reported_in_megabytes() -> None:
@@ -150,19 +150,19 @@ def test_download_progress_is_reported_in_megabytes() -> None:
         name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Callable[[], bool]
     ) -> None:
         on_progress(3_000_000, 12_000_000)
-        seen.append(shelf.status(Choice("a/b")))
+        seen.append(shelf.status(ModelChoice("a/b")))
 
     shelf = ModelCache(lambda choice: object(), fetch)
-    shelf.get(Choice("a/b"))
+    shelf.get(ModelChoice("a/b"))
     assert seen[0].text == "Downloading a/b: 3 of 12 MB"
     assert seen[0].fraction == 0.25
-    assert shelf.status(Choice("a/b")).state == "ready"
+    assert shelf.status(ModelChoice("a/b")).state == "ready"
 
 
 def test_a_failed_load_is_a_sentence_and_may_be_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     tries = []
 
-    def load(choice: Choice) -> object:
+    def load(choice: ModelChoice) -> object:
         tries.append(choice)
         if len(tries) == 1:
             raise ModelError("There is no model 'a/b'.")
@@ -172,12 +172,12 @@ def test_a_failed_load_is_a_sentence_and_may_be_tried_again(caplog: pytest.LogCa
 
     shelf = ModelCache(load, no_fetch)
     with pytest.raises(ModelError, match="There is no model"):
-        shelf.get(Choice("a/b"))
-    assert shelf.status(Choice("a/b")).text == "There is no model 'a/b'."
+        shelf.get(ModelChoice("a/b"))
+    assert shelf.status(ModelChoice("a/b")).text == "There is no model 'a/b'."
     with pytest.raises(ModelError, match="the log has the details"):
-        shelf.get(Choice("a/b"))
+        shelf.get(ModelChoice("a/b"))
     assert "lm_head" in caplog.text
-    assert shelf.get(Choice("a/b")) is not None
+    assert shelf.get(ModelChoice("a/b")) is not None
 
 
 def test_without_network_a_copy_on_this_machine_is_still_loaded() -> None:
@@ -186,4 +186,4 @@ def test_without_network_a_copy_on_this_machine_is_still_loaded() -> None:
     ) -> None:
         raise ModelError("The hub cannot be reached.")
 
-    assert ModelCache(lambda choice: "models", fetch).get(Choice("a/b")) == "models"
+    assert ModelCache(lambda choice: "models", fetch).get(ModelChoice("a/b")) == "models"

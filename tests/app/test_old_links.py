@@ -22,7 +22,7 @@ from app import config as policy
 from app import services
 from app.choosing import defaults
 from app.decoding.loaded import Loaded
-from app.decoding.models import Choice, ModelCache
+from app.decoding.models import ModelCache, ModelChoice
 from app.decoding.runs import Runs
 from specdec_core.settings import Settings
 
@@ -50,7 +50,7 @@ def server(
         yield
         return
     (prompts / "chat-question.toml").write_text(CHAT_PROMPTS, encoding="utf-8")
-    built = {Choice(): scripted_family(), REAL: Loaded(real)}
+    built = {ModelChoice(): scripted_family(), REAL: Loaded(real)}
     shelf = ModelCache(lambda choice: built[choice], lambda *asked: None)
     for choice in built:
         shelf.get(choice)

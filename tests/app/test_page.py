@@ -20,7 +20,7 @@ from app import services
 from app.config import Policy
 from app.decoding.api import DecoderLost
 from app.decoding.loaded import Loaded
-from app.decoding.models import Choice, ModelCache
+from app.decoding.models import ModelCache, ModelChoice
 from app.decoding.needs import Needs
 from app.decoding.run import Request, Run
 from app.decoding.runs import CurrentRun, Runs
@@ -384,7 +384,7 @@ def test_what_the_model_asks_for_is_shown_and_can_be_switched_off(
     """Catches: a generation config that is followed in silence, or a switch that changes the words and not the run."""
     from specdec_core.models.generation import Generation
 
-    loaded = services.shelf().get(Choice())
+    loaded = services.shelf().get(ModelChoice())
     assert isinstance(loaded, Loaded)
     monkeypatch.setattr(loaded.models, "generation", Generation(requests={"repetition_penalty": 1.4}))
     at = page(tokens="8")
@@ -410,7 +410,7 @@ def test_a_link_to_a_run_that_is_no_longer_kept_says_so(fresh: Runs, run_id: str
 def test_a_model_that_does_not_exist_is_a_sentence(monkeypatch: pytest.MonkeyPatch, fresh: Runs) -> None:
     from specdec_core.foundations.errors import ModelError
 
-    def load(choice: Choice) -> object:
+    def load(choice: ModelChoice) -> object:
         raise ModelError("There is no model 'no/such': neither a folder here nor an id on the hub.")
 
     shelf = ModelCache(load, lambda *asked: None)
@@ -437,7 +437,7 @@ def test_a_folder_below_the_root_is_loaded_and_then_known_to_the_page(
     (tmp_path / "mine").mkdir()
     seen = []
 
-    def load(choice: Choice) -> Loaded:
+    def load(choice: ModelChoice) -> Loaded:
         seen.append(choice.target)
         return Loaded(testing.scripted(next_probs))
 
@@ -611,7 +611,7 @@ def test_what_a_model_needs_of_the_memory_is_said_before_it_is_loaded(
     asked: list[str | None] = []
     answered = threading.Event()
 
-    def look(choice: Choice) -> tuple[str, bool]:
+    def look(choice: ModelChoice) -> tuple[str, bool]:
         asked.append(choice.target)
         answered.wait(60)
         if choice.target == "no/such":
@@ -629,7 +629,7 @@ def test_what_a_model_needs_of_the_memory_is_said_before_it_is_loaded(
         ("too/large", "needs about"),
         ("no/such", "no model"),
     ):
-        while needs.of(Choice(name)) is None:
+        while needs.of(ModelChoice(name)) is None:
             time.sleep(0.01)
         at = page(model="other", target=name)
         assert said in words(at).replace("\\", "") and not at.exception

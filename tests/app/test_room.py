@@ -388,7 +388,8 @@ def test_what_the_server_refuses_is_said_in_german() -> None:
     assert (said | {states.MOVED_ON}) - set(german) == QUIET
     assert f"Type a prompt of up to {running.MOST_PROMPT} characters." in german
     assert (
-        f"A tree here has a width of 1 to {running.WIDEST} and a depth of 1 to {running.DEEPEST}." in german
+        f"A tree here has a width of 1 to {running.MAX_BRANCHES} and a depth of 1 to {running.MAX_GUESSES}."
+        in german
     )
     assert all(own != sentence for sentence, own in german.items())
     assert lesson_plan.refusals("en") == dict(zip(german, german, strict=True))

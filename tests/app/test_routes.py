@@ -54,9 +54,9 @@ def run(client: TestClient, fresh: Runs) -> Run:
 
 
 def _bundled() -> object:
-    from app.decoding.models import Choice
+    from app.decoding.models import ModelChoice
 
-    return Choice()
+    return ModelChoice()
 
 
 def events_of(text: str) -> list[tuple[int, dict[str, object]]]:
@@ -71,16 +71,16 @@ def test_health_tells_that_the_models_failed(client: TestClient, monkeypatch: py
     """Catches: a container that is healthy and cannot decode."""
     from app import services
     from app.decoding.loaded import Loaded
-    from app.decoding.models import Choice, ModelCache
+    from app.decoding.models import ModelCache, ModelChoice
     from specdec_core.foundations.errors import ModelError
 
-    def broken(choice: Choice) -> Loaded:
+    def broken(choice: ModelChoice) -> Loaded:
         raise ModelError("no weights")
 
     shelf = ModelCache(broken, lambda *asked: None)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     with pytest.raises(ModelError):
-        shelf.get(Choice())
+        shelf.get(ModelChoice())
     answer = client.get("/healthz")
     assert (answer.status_code, answer.json()["status"], answer.json()["models"]) == (
         503,

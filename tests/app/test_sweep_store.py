@@ -17,7 +17,7 @@ from app.compare.sweep_store import PROCESS_DIED, SweepTable
 from app.compare.sweeps import Sweeps
 from app.decoding.device_queue import DeviceQueue
 from app.decoding.loaded import Loaded
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from app.records.database import Database
 from app.records.schema import sweeps as table
 
@@ -60,7 +60,7 @@ def another_s(database: Database, job: Sweep) -> None:
 
 def test_a_sweep_is_there_after_a_restart_and_in_other_processes(database: Database) -> None:
     """Catches: an hour of measuring that is gone with the process, or somebody else who may stop it."""
-    job = process(database).start(order(choice=Choice("somebody/model")), ANNA)
+    job = process(database).start(order(choice=ModelChoice("somebody/model")), ANNA)
     assert job.wait(WAIT)
     until(lambda: job.stored > 0 and process(database).get(job.id, ANNA) is not None)
     until(lambda: getattr(process(database).get(job.id, ANNA), "state", "") == "done")

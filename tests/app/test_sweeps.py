@@ -191,7 +191,7 @@ def test_errors_are_sentences() -> None:
 
 def script() -> None:
     from app.compare import editor, sweep_view
-    from app.decoding.models import Choice
+    from app.decoding.models import ModelChoice
     from app.lanes import page_settings
     from app.ui import address
     from app.ui.state import state
@@ -202,7 +202,7 @@ def script() -> None:
         state.opened = "compare"
     plain = Settings(proposer="none", max_new_tokens=20)
     lanes = [plain, plain.but(proposer="draft-model"), plain.but(proposer="draft-model", rule="typical")]
-    sweep_view.show(lanes, ["A · Plain decoding", "B · Draft *model*", "C · Typical"], Choice())
+    sweep_view.show(lanes, ["A · Plain decoding", "B · Draft *model*", "C · Typical"], ModelChoice())
     address.write(editor.TABLE)
 
 
@@ -367,13 +367,13 @@ def test_own_prompts_come_in_as_a_file_and_bad_ones_are_named(page: AppTest, job
 def test_a_lane_that_asks_a_person_is_left_out(jobs: Sweeps) -> None:
     def other() -> None:
         from app.compare import editor, sweep_view
-        from app.decoding.models import Choice
+        from app.decoding.models import ModelChoice
         from app.ui import address
         from specdec_core.settings import Settings
 
         address.fill(editor.TABLE, {})
         lanes = [Settings(proposer="none"), Settings(proposer="you")]
-        sweep_view.show(lanes, ["A", "B"], Choice())
+        sweep_view.show(lanes, ["A", "B"], ModelChoice())
 
     at = AppTest.from_function(other, default_timeout=30).run()
     assert not at.exception

@@ -19,7 +19,7 @@ from app.compare.sweep_store import SweepTable
 from app.compare.sweeps import Sweeps
 from app.course import progress
 from app.decoding.device_queue import DeviceQueue
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from app.decoding.runs import Runs
 from app.records import importing, keeping
 from app.records.database import Database
@@ -180,7 +180,7 @@ def test_an_old_sweep_is_shown(day: str, tmp_path: Path) -> None:
     found = sweeps.get(SWEEP, ANNA)
     assert found is not None and found.state == "done" and found.error is None
     assert [case.prompt for case in found.order.cases] == ["Once upon a time", "A list of"]
-    assert found.order.choice == Choice() and len(found.rows) == found.order.cells == 4
+    assert found.order.choice == ModelChoice() and len(found.rows) == found.order.cells == 4
     assert {row.label for row in found.rows} == set(LABELS[:2])
     database.close()
 

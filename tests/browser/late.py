@@ -9,14 +9,14 @@ from pathlib import Path
 
 from app.__main__ import main
 from app.decoding.api import Family
-from app.decoding.models import Choice, ModelCache
+from app.decoding.models import ModelCache, ModelChoice
 
 bring = ModelCache._bring
 
 
-def late(shelf: ModelCache, choice: Choice, gone: Callable[[], bool]) -> Family:
+def late(shelf: ModelCache, choice: ModelChoice, gone: Callable[[], bool]) -> Family:
     """Load the models, all but the bundled ones after the file."""
-    while choice != Choice() and not Path(os.environ["COMES_WITH"]).exists():
+    while choice != ModelChoice() and not Path(os.environ["COMES_WITH"]).exists():
         time.sleep(0.05)
     return bring(shelf, choice, gone)
 

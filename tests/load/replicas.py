@@ -24,7 +24,7 @@ from app.decoding.api import Decoders, Family
 from app.decoding.cluster import Cluster
 from app.decoding.device_queue import DeviceQueue
 from app.decoding.local import Local
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from app.decoding.serve import Serve
 from specdec_core.engine.events import Step
 from specdec_core.settings import Settings
@@ -82,7 +82,7 @@ def lateness(decoders: Decoders, family: Family) -> dict[str, float]:
 def measure(decoders: Decoders, guesses: int, runs: int, tokens: int) -> dict[str, Any]:
     """The figures of some decoders; none of guesses if there are to be none."""
     try:
-        family = decoders.load(Choice())
+        family = decoders.load(ModelChoice())
         throughput(decoders, family, decoders.places, tokens=8)  # all of them are there
         found: dict[str, Any] = {"event_ms": lateness(decoders, family)}
         if guesses:

@@ -16,7 +16,7 @@ from typing import Any, cast
 from app.decoding import child, loaded, local
 from app.decoding.api import Ask, Card, Event, IsCancelled, OnPlace, unplaced
 from app.decoding.loaded import Loaded
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from specdec_core.engine.events import Ended, Step
 from specdec_core.models.chat import Prompt
 from specdec_core.models.generation import Generation
@@ -69,12 +69,12 @@ class Waiting:
             yield Ended(lane, "length")
 
 
-def computing(choice: Choice) -> Loaded:
+def computing(choice: ModelChoice) -> Loaded:
     """A choice's models."""
     return Computing(loaded.load(choice).models)
 
 
-def waiting(_choice: Choice) -> Loaded:
+def waiting(_choice: ModelChoice) -> Loaded:
     """Nothing in their place."""
     nothing = ModelInfo("waiting", 1)
     card = Card(nothing, None, "cpu", "a machine that waits", False, {}, {}, None, Generation())
@@ -89,13 +89,13 @@ def _wait(pipe: Connection) -> None:
     _serve(waiting, pipe)
 
 
-def _serve(load_one: Callable[[Choice], Loaded], pipe: Connection) -> None:
+def _serve(load_one: Callable[[ModelChoice], Loaded], pipe: Connection) -> None:
     module: Any = child
     module.load = load_one
     child.main(pipe)
 
 
-def use(load_one: Callable[[Choice], Loaded]) -> None:
+def use(load_one: Callable[[ModelChoice], Loaded]) -> None:
     """From now on, decoders that this process starts are of this kind, replicas too."""
     from app.decoding import replica
 

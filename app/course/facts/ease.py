@@ -24,7 +24,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedToken:
     """A token of the text: its letters, the target's surprise at it in bits, whether the draft guessed it (None: it
     was not run there), and what the draft would have written instead."""
 
@@ -107,7 +107,7 @@ def boxes(example: str, count: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=64)
-def ribbon(example: str) -> tuple[Judged, ...]:
+def ribbon(example: str) -> tuple[JudgedToken, ...]:
     """The recorded text, token by token; the draft's own most likely token is its guess.
 
     Raises:
@@ -127,7 +127,7 @@ def ribbon(example: str) -> tuple[Judged, ...]:
         chance = position.model_p.tail if at is None else position.model_p.prob[at]
         guess = position.model_q.id[0] if position.model_q else None
         tokens.append(
-            Judged(
+            JudgedToken(
                 text,
                 surprise(max(chance, 1e-9)),
                 None if guess is None else guess == position.token,

@@ -12,7 +12,7 @@ __all__ = ["greedy_tokens"]
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class GreedyRound:
     """The round's result.
 
     Attributes:
@@ -45,7 +45,7 @@ def greedy_tokens(length: int, wrong: int) -> int:
     return len(play(right, right if wrong == 0 else [*right[: wrong - 1], *other[wrong - 1 :]]).written)
 
 
-def play(target: Sequence[str], draft: Sequence[str]) -> Round:
+def play(target: Sequence[str], draft: Sequence[str]) -> GreedyRound:
     """One round at temperature 0.
 
     Args:
@@ -57,7 +57,7 @@ def play(target: Sequence[str], draft: Sequence[str]) -> Round:
 
 
 @lru_cache(maxsize=128)
-def _played(target: tuple[str, ...], draft: tuple[str, ...]) -> Round:
+def _played(target: tuple[str, ...], draft: tuple[str, ...]) -> GreedyRound:
     root = "the last word written"
     words = list(dict.fromkeys([root, *target, *draft]))
     number = {word: at for at, word in enumerate(words)}
@@ -84,7 +84,7 @@ def _played(target: tuple[str, ...], draft: tuple[str, ...]) -> Round:
     )
     row = trace.rounds[0]
     guesses = tuple(words[token] for token in row.nodes.token)
-    return Round(
+    return GreedyRound(
         guesses,
         tuple(row.nodes.verdict),
         tuple(following(guesses[:at], (target, draft)) for at in range(gamma + 1)),

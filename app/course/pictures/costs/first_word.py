@@ -52,7 +52,7 @@ APART = 0.005  # of the width: narrower rounds would vanish into the lines betwe
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class WordLane:
     """Seconds of one lane: reading the prompt, the ends of its rounds after that.
 
     The first round ends with the first token: at 0 if the pass over the prompt yields it. `draft_s` is how long the
@@ -111,19 +111,19 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     return [style(__file__), Html(lanes(found, words)), Markdown(origin, "small")]
 
 
-def _recorded(example: str, plain: bool, name: str) -> Lane:
+def _recorded(example: str, plain: bool, name: str) -> WordLane:
     found = trace(example, plain)
-    return Lane(name, found.stats.prefill_s, tuple(row.end_s for row in found.rounds))
+    return WordLane(name, found.stats.prefill_s, tuple(row.end_s for row in found.rounds))
 
 
-def _modelled(machine: str, prompt: int, tokens: int, alpha: float, gamma: int, name: str) -> Lane:
+def _modelled(machine: str, prompt: int, tokens: int, alpha: float, gamma: int, name: str) -> WordLane:
     found = answer(machine, prompt, tokens, alpha, gamma)
     rounds = min(200, max(1, round(found.rest_s / found.round_s)))
     ends = (0.0, *(found.draft_s + found.rest_s * (at + 1) / rounds for at in range(rounds)))
-    return Lane(name, found.prompt_s, ends, found.draft_s)
+    return WordLane(name, found.prompt_s, ends, found.draft_s)
 
 
-def lanes(found: list[Lane], words: Words) -> str:
+def lanes(found: list[WordLane], words: Words) -> str:
     """The lanes on one scale, each with the times of its first and its last token."""
     longest = max(lane.end_s for lane in found)
     drawn = "".join(_lane(lane, longest, words) for lane in found)
@@ -136,7 +136,7 @@ def lanes(found: list[Lane], words: Words) -> str:
     return f"<section class='first-word'>{drawn}<ul>{key}</ul></section>"
 
 
-def _pieces(lane: Lane) -> list[tuple[str, float, float]]:
+def _pieces(lane: WordLane) -> list[tuple[str, float, float]]:
     """What the lane's time goes to, in order: its kind, start and end in seconds."""
     first = lane.first_s
     ends = (first + lane.draft_s, *(lane.prompt_s + end for end in lane.rounds_s[1:]))
@@ -148,7 +148,7 @@ def _pieces(lane: Lane) -> list[tuple[str, float, float]]:
     ]
 
 
-def _lane(lane: Lane, longest: float, words: Words) -> str:
+def _lane(lane: WordLane, longest: float, words: Words) -> str:
     pieces = "".join(
         f"<i class='{kind}{' apart' if (end - start) / longest >= APART else ''}' "
         f"style='left:{start / longest:.3%};width:{(end - start) / longest:.3%}'></i>"

@@ -18,7 +18,7 @@ from app.course.words import Words
 
 LETTERS = "ABCDEF"
 RULE = "speculative-sampling"
-LEAST = 0.012  # of the height: a thinner part of a bar would not be visible
+MIN_PART = 0.012  # of the height: a thinner part of a bar would not be visible
 
 
 class With(Strict):
@@ -133,7 +133,7 @@ def layer(kind: str, bottom: float, height: float, top: float, mark: str = "") -
     """A part of a bar; empty parts are left out."""
     if height < 1e-9:
         return ""
-    tall = max(LEAST, height / top)
+    tall = max(MIN_PART, height / top)
     shown = f"<i aria-hidden='true'>{mark}</i>" if mark and tall > 0.12 else ""
     return (
         f"<div class='{kind}' style='bottom:{100 * bottom / top:.2f}%;height:{100 * tall:.2f}%'>{shown}</div>"

@@ -12,7 +12,7 @@ from string import ascii_uppercase
 from pydantic import Field, field_validator
 
 from app.course import asking
-from app.course.facts.ease import WITHIN, Judged, boxes, ribbon
+from app.course.facts.ease import WITHIN, JudgedToken, boxes, ribbon
 from app.course.facts.recorded import trace
 from app.course.lesson import Strict
 from app.course.scene import Area, Button, Html, Markdown, Notice, Part, Place, Values, choose, style
@@ -89,7 +89,7 @@ def acted(name: str, act: object, given: With, values: Values, at: Place) -> Val
     return {"answer": asking.ask(values.get("own", given.own))} if name == "ask" else {}
 
 
-def boxed(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...]) -> str:
+def boxed(prompt: str, tokens: tuple[JudgedToken, ...], found: tuple[int, ...]) -> str:
     """The text with its boxes; only the tokens' letters."""
     shown = tokens[: max(WITHIN, *(at + 1 for at in found))]
     pieces = "".join(
@@ -109,7 +109,7 @@ def _box(text: str, letter: str) -> str:
     return f"{lead}<span class='box'><b>{letter}</b>{escape(text.strip())}</span>"
 
 
-def with_outcomes(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...], words: Words) -> str:
+def with_outcomes(prompt: str, tokens: tuple[JudgedToken, ...], found: tuple[int, ...], words: Words) -> str:
     """Every token with a bar for its surprise, and whether the small model guessed it."""
     end = words("ribbon.end")
     items = "".join(
@@ -130,7 +130,7 @@ KINDS = {True: "guessed", False: "missed", None: "unasked"}
 GLYPHS = {"guessed": "✓", "missed": "✗", "unasked": "·"}
 
 
-def _token(token: Judged, letter: str, end: str, words: Words) -> str:
+def _token(token: JudgedToken, letter: str, end: str, words: Words) -> str:
     kind = KINDS[token.guessed]
     instead = _visible(token.instead, end)
     apart = "" if token.text[:1].strip() else " apart"

@@ -12,7 +12,7 @@ from html import escape
 from pydantic import Field, model_validator
 
 from app.course.facts import greedy_round
-from app.course.facts.greedy_round import Round
+from app.course.facts.greedy_round import GreedyRound
 from app.course.lesson import Strict
 from app.course.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
 from app.course.words import Words
@@ -57,7 +57,7 @@ class With(Strict):
             raise ValueError(f"no draft is first wrong at guess {self.wrong}; there are {sorted(seen)}")
         return self
 
-    def round(self, wrong: int) -> Round:
+    def round(self, wrong: int) -> GreedyRound:
         """The round whose guesses are first wrong at that place, or right throughout."""
         target = self.target.split()
         drafts = [target, *(draft.split() for draft in self.drafts)]
@@ -83,12 +83,12 @@ def first_wrong(target: list[str], draft: list[str]) -> int:
     )
 
 
-def steps(of: Round) -> int:
+def steps(of: GreedyRound) -> int:
     """The number of the last step."""
     return 2 + sum(verdict != "unreached" for verdict in of.verdicts)
 
 
-def moment(of: Round, step: int) -> Moment:
+def moment(of: GreedyRound, step: int) -> Moment:
     """What has happened at a step."""
     step = max(0, min(step, steps(of)))
     return Moment(step, min(max(0, step - 1), steps(of) - 2), step == steps(of))
@@ -121,7 +121,7 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
     return [Columns([*picked, *buttons], gap="small")]
 
 
-def _step(given: With, played: Round, values: Values) -> int:
+def _step(given: With, played: GreedyRound, values: Values) -> int:
     """The step of the round that is shown."""
     last = steps(played)
     return min(int(values.get("step", last if given.choose else 0)), last)
@@ -136,7 +136,7 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     return [style(__file__), Html(shown), Markdown(at.words("stairs.origin"), "small")]
 
 
-def question(before: str, of: Round, wrong: int, words: Words) -> str:
+def question(before: str, of: GreedyRound, wrong: int, words: Words) -> str:
     """The guesses alone, the first wrong one marked, without their outcome or a number to read the answer from."""
     chips = "".join(
         f"<td class='guess rejected'><b>{escape(word)}</b><i>✗</i></td>"
@@ -150,7 +150,7 @@ def question(before: str, of: Round, wrong: int, words: Words) -> str:
     )
 
 
-def picture(before: str, of: Round, now: Moment, words: Words) -> str:
+def picture(before: str, of: GreedyRound, now: Moment, words: Words) -> str:
     """The stairs at a moment, as a table: guesses, the pass, its answers one place on, what is written."""
     size = len(of.guesses) + 2
     seen = [verdict if at < now.judged or now.done else "waiting" for at, verdict in enumerate(of.verdicts)]
@@ -179,7 +179,7 @@ def _head(text: str, size: int) -> str:
     return f"<tr><th colspan={size} scope='colgroup'>{escape(text)}</th></tr>"
 
 
-def _guesses(before: str, of: Round, seen: list[str], now: Moment) -> str:
+def _guesses(before: str, of: GreedyRound, seen: list[str], now: Moment) -> str:
     cells = "".join(
         f"<td class='guess {verdict}{' new' if now.step > 1 and at == now.judged - 1 and not now.done else ''}'>"
         f"<b>{escape(word)}</b><i>{MARKS[verdict] or at + 1}</i></td>"
@@ -188,7 +188,7 @@ def _guesses(before: str, of: Round, seen: list[str], now: Moment) -> str:
     return f"<tr translate='no'><td class='root'><b>{escape(before)}</b></td>{cells}<td></td></tr>"
 
 
-def _answer(before: str, of: Round, at: int, seen: list[str], now: Moment, words: Words) -> str:
+def _answer(before: str, of: GreedyRound, at: int, seen: list[str], now: Moment, words: Words) -> str:
     """One row: the text that was read, and the answer after it."""
     read = f"<td class='read'>{escape(before)}</td>" + "".join(
         f"<td class='read{' wrong' if seen[place] == 'rejected' else ''}'>{escape(of.guesses[place])}</td>"
@@ -209,7 +209,7 @@ def _answer(before: str, of: Round, at: int, seen: list[str], now: Moment, words
     )
 
 
-def _kind(of: Round, at: int, seen: list[str], now: Moment) -> str:
+def _kind(of: GreedyRound, at: int, seen: list[str], now: Moment) -> str:
     """An answer's outcome."""
     if at < len(seen) and seen[at] != "waiting":
         return "corrected" if seen[at] == "rejected" else seen[at]
@@ -219,7 +219,7 @@ def _kind(of: Round, at: int, seen: list[str], now: Moment) -> str:
     return "bonus" if now.done and at == len(of.guesses) else "waiting"
 
 
-def _written(before: str, of: Round) -> str:
+def _written(before: str, of: GreedyRound) -> str:
     kinds = ["accepted"] * (len(of.written) - 1) + [of.last]
     cells = "".join(
         f"<td class='token {kind} new'><b>{escape(word)}</b><i>{MARKS[kind]}</i></td>"
@@ -229,7 +229,7 @@ def _written(before: str, of: Round) -> str:
     return f"<tr class='out' translate='no'><td class='root'><b>{escape(before)}</b></td>{cells}{empty}</tr>"
 
 
-def _sentence(of: Round, now: Moment, words: Words) -> str:
+def _sentence(of: GreedyRound, now: Moment, words: Words) -> str:
     """The moment in a sentence."""
     if now.step == 0:
         return escape(words("stairs.sentence_guesses", guesses=len(of.guesses)))
