@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import tally, together
-from .running import MAX_GUESSES, NODES, MAX_BRANCHES
+from .running import MAX_BRANCHES, MAX_GUESSES, NODES
 from .states import Now
 from .tally import Vote
 from .together import ANSWERS, ClassRound, ClassRun, RunProgress
