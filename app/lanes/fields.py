@@ -99,12 +99,17 @@ class NameField(TextField):
 
     def read(self, texts: Sequence[str]) -> Any:
         """See `TextField.read`."""
-        titles = self.titles()
-        if texts[-1] not in titles:
+        titles, name = self.titles(), self.named(texts[-1])
+        if name is None:
             raise Unusable(
                 unknown(self.title or self.key, texts[-1], next(iter(titles.values()), "none"), titles)
             )
-        return texts[-1]
+        return name
+
+    def named(self, text: str) -> str | None:
+        """The name that a link means; links of before 12/2026 have its title."""
+        titles = self.titles()
+        return text if text in titles else next((name for name, one in titles.items() if one == text), None)
 
     def write(self, value: Any) -> list[str]:
         """See `TextField.write`."""
@@ -120,8 +125,9 @@ class NamesField(NameField):
     """A setting that is some of some names; all of them by default."""
 
     def read(self, texts: Sequence[str]) -> Any:
-        """Those that there are; a link may name some for other models."""
-        return [text for text in texts if text in self.titles()]
+        """Those that there are; a link may name some for other models, and all are meant if it names only such."""
+        found = [name for text in texts if (name := self.named(text)) is not None]
+        return found if found or not any(texts) else self.start()
 
     def write(self, value: Any) -> list[str]:
         """See `TextField.write`."""

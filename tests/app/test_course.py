@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from app.course import expressions, inventory, overview, progress, reading, teaching
 from app.course.lesson import SECTIONS, STEPS, Lesson
 from app.course.words import Words
 
 from . import english
-from .course_page import misconception, page, predict, press, sent
+from .course_page import PAGE, misconception, page, predict, press, sent
 
 GOOD = """---
 title: A race
@@ -127,10 +128,10 @@ MISTAKES = (
     (
         "specdec_measure.theory:speedup\n",
         "specdec_measure.theory:spedup\n",
-        "of: specdec_core",
+        "of: specdec_measure",
         "specdec_measure.theory:spedup",
     ),
-    ("specdec_measure.theory:speedup\n", "os:system\n", "of: specdec_core", "os:system"),
+    ("specdec_measure.theory:speedup\n", "os:system\n", "of: specdec_measure", "os:system"),
     ("return tokens_per_pass", "return nothing", "lights:", "occurs in 0 lines"),
     ("lights: {whole:", "lights: {hole:", "lights:", "no item `- hole"),
     (
@@ -439,9 +440,28 @@ def test_a_line_about_a_lesson_holds_no_typed_number(folder: Path) -> None:
     assert not problems_of(folder, GOOD.replace("gallery: false", "about: Three win."))
 
 
+FRAMED = """
+import runpy
+from app.course import top
+from app.ui import frame
+frame.draw("course", *top.shown())
+runpy.run_path({page!r}, run_name="__main__")
+"""
+
+
+def framed(**params: str) -> AppTest:
+    """The page with the script that every page has, as `main.py` draws them."""
+    at = AppTest.from_string(FRAMED.format(page=str(PAGE)), default_timeout=60)
+    for key, value in params.items():
+        at.query_params[key] = value
+    at.run()
+    assert not at.exception, at.exception
+    return at
+
+
 def place_of(at: Any) -> str:
     """What the page says is on show; the browser goes to the top where it changes."""
-    found = re.search(r'"place": ?"([^"]*)"', sent(at))
+    found = re.search(r'"top": ?"([^"]*)"', sent(at))
     assert found
     return found[1]
 
@@ -501,7 +521,7 @@ def test_a_class_sees_nothing_of_what_its_teacher_answered_before() -> None:
 
 
 def test_a_new_step_or_list_is_a_new_place_and_a_choice_is_none() -> None:
-    at, lesson = page(lesson="race"), lesson_of("race")
+    at, lesson = framed(lesson="race"), lesson_of("race")
     places = [place_of(at)]
     at.radio(key="course-race-prediction").set_value("both").run()
     assert place_of(at) == places[0]
@@ -524,7 +544,7 @@ def test_a_new_step_or_list_is_a_new_place_and_a_choice_is_none() -> None:
 
 def test_the_next_question_is_a_new_place_and_its_explanation_is_none() -> None:
     for when in ("before", "after"):
-        at = page(inventory=when)
+        at = framed(inventory=when)
         first = place_of(at)
         found, _ = inventory.read("en", when)  # type: ignore[arg-type]
         assert found is not None

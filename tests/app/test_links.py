@@ -215,6 +215,8 @@ def test_some_of_several_names(chosen: list[str], texts: list[str]) -> None:
     field = NamesField("kinds", titles=lambda: {"a": "A", "b": "B"})
     assert field.write(chosen) == texts
     assert field.read(texts or ["a", "b", "elsewhere"]) == chosen
+    # links that Streamlit wrote have the titles; such as name only what is elsewhere mean all
+    assert field.read(["B"]) == ["b"] and field.read(["elsewhere"]) == ["a", "b"]
 
 
 def test_too_many_or_too_long_stop_texts_get_a_sentence() -> None:

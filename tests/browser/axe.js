@@ -140,7 +140,9 @@
   const look = async () => {
     // one that is driven by scrolling ends with no time
     const passing = document.getAnimations().filter((one) => one.timeline === document.timeline && one.effect?.getComputedTiming().iterations !== Infinity);
-    await Promise.all(passing.map((one) => one.finished.catch(() => null)));
+    // One whose element is taken away at that moment may never end.
+    const ended = Promise.all(passing.map((one) => one.finished.catch(() => null)));
+    await Promise.race([ended, new Promise((done) => setTimeout(done, 3000))]);
     window.looked = { texts: looks(), parts: parts() };
     return JSON.stringify({
       ready: typeof axe !== "undefined",

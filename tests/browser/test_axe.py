@@ -74,7 +74,7 @@ def test_the_pages(server: Server, tab: Callable[[str], Page]) -> None:
 def lab_states(page: Page, url: str) -> Iterator[str]:
     """Every state of the lab, one after another; the last one leaves a finished run."""
     page.goto(f"{url}/?tokens=17")
-    for box, inside in (("Glossary", "Target model"), ("Teacher's link", "A link with less")):
+    for box, inside in (("Glossary", "Target model"), ("Teacher's link", "A link to this page")):
         page.get_by_role("button", name=box).click()
         page.get_by_role("dialog").get_by_text(inside).first.wait_for()
         yield box
@@ -85,7 +85,7 @@ def lab_states(page: Page, url: str) -> Iterator[str]:
     page.get_by_role("button", name=RUN).first.click()
     page.get_by_text("Target passes saved").first.wait_for()
     page.get_by_role("button", name="Download", exact=True).click()
-    page.get_by_text("The whole run", exact=True).wait_for()
+    page.get_by_role("button", name="Player (HTML)").wait_for()
     yield "download"
     page.goto(f"{page.url}&present=1")
     page.get_by_role("button", name="Leave").wait_for()

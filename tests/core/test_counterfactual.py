@@ -17,12 +17,12 @@ import specdec_core as sd
 from specdec_core.foundations.randomness import Stream, uniforms
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context, Proposal
-from specdec_core.proposers.contract import Drafts, Dropped
 from specdec_core.record.schema import Round
+from specdec_core.round import Dropped
 from specdec_core.rules import RULES, Judgement, Rule
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp, draw
-from specdec_core.tree import TokenTree
+from specdec_core.tree import Drafts, TokenTree
 from specdec_measure.analysis.counterfactual import judge_again, why_not
 from specdec_measure.testing import scripted
 
