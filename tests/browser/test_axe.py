@@ -239,7 +239,7 @@ def test_an_exported_page(tab: Callable[[str], Page], tmp_path: Path, theme: str
 FAULTS = {
     "button-name": """["aria-label", "title"].forEach((name) =>
         shadow.querySelector(".control.play").removeAttribute(name))""",
-    "target-size": """shadow.querySelectorAll(".control").forEach((one) => one.style.cssText =
+    "target-size": """shadow.querySelectorAll(".control, .panel-tab").forEach((one) => one.style.cssText =
         "width: 9px; height: 9px; min-width: 0; min-height: 0; padding: 0; margin: 0")""",
     "color-contrast": "shadow.querySelector('.provenance').style.color = '#ccc'",
     "aria-allowed-attr|aria-valid-attr": "shadow.querySelector('.slider').setAttribute('aria-lable', 'x')",
