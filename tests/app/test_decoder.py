@@ -279,12 +279,12 @@ def test_a_decoder_that_is_killed_while_nobody_computes_is_there_again(child: Fa
 ORPHAN = """
 import sys, time
 from app.decoding.local import METHOD, Local, start
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 from specdec_core.settings import Settings
 
 def main():
     local = Local()
-    family = local.load(Choice())
+    family = local.load(ModelChoice())
     family.surprises("The cat sat.")
     events = family.race("Once", [Settings(max_new_tokens=1000)], cancelled=lambda: False, ask=lambda text: "")
     next(events)
@@ -319,11 +319,11 @@ STOPPED = """
 import os, signal, threading, time
 from multiprocessing import forkserver
 from app.decoding.local import Local
-from app.decoding.models import Choice
+from app.decoding.models import ModelChoice
 
 def main():
     local = Local()
-    loading = threading.Thread(target=lambda: local.load(Choice()), daemon=True)
+    loading = threading.Thread(target=lambda: local.load(ModelChoice()), daemon=True)
     loading.start()
     while not (server := forkserver._forkserver._forkserver_pid):
         time.sleep(0.01)
