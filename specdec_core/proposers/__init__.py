@@ -21,6 +21,7 @@ _TABLE = (  # file.class, in the order in which they are offered
     "shared_tokens.SharedTokens",
     "prompt_lookup.PromptLookup",
     "suffix.Suffix",
+    "combined.Combined",
     "branching.Branching",
     "medusa.Medusa",
     "eagle.Eagle",

@@ -102,7 +102,8 @@ export function factsOf(lane, round, target, done) {
     mq: list(record.penalised_q ?? record.model_q),
     rank: list(record.rank),
   };
-  const fixed = !lane.draws && columns.q.every((value) => number(value) === null || value === 1); // for the judge; its own q is what the draft had
+  const drawn = lane.draws && !round?.copied;
+  const fixed = !drawn && columns.q.every((value) => number(value) === null || value === 1); // for the judge; its own q is what the draft had
   /** @param {number} node */
   const qOf = (node) =>
     own || fixed || number(columns.mq[node]) === null ? number(columns.mq[node]) : number(columns.q[node]);
