@@ -144,8 +144,16 @@ function makeRound(index, times, total, texts, names, sources, parents, nodeText
     proposals,
     hangs: [...hangs.values()],
     candidates: number(candidates),
-    copied: by === "prompt-lookup" || by === "suffix",
+    copied: copying(by),
   };
+}
+
+/**
+ * Whether guesses of this part of a combined lane were looked up.
+ * @param {unknown} by
+ */
+export function copying(by) {
+  return by === "prompt-lookup" || by === "suffix";
 }
 
 /**
