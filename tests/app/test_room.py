@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from app.course import reading
-from app.room import codes, export, host_actions, lesson_plan, running, states, tally, views
+from app.course.files import reading
+from app.room import codes, export, host_actions, lesson_plan, states, tally
 from app.room.asked import Asked, asked
 from app.room.limits import Limit
-from app.room.marked import html
+from app.room.pages import views
+from app.room.pages.marked import html
+from app.room.runs import running
 from app.room.states import MOVES, Now, Room, RoomRefused
 from app.room.tally import Vote
 
