@@ -369,7 +369,7 @@ def test_what_the_server_refuses_is_said_in_german() -> None:
     """Catches: a German page with an English refusal on it, because the sentence was changed or is new."""
     folder = Path(host_actions.__file__).parent
     said: set[str] = set()
-    for path in (*folder.glob("*.py"), *(folder.parent / "web").glob("room*.py")):
+    for path in (*folder.rglob("*.py"), *(folder.parent / "web").glob("room*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for call in ast.walk(tree):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("Stop", "RoomRefused"):
