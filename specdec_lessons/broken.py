@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from specdec_core.foundations.lazy_torch import torch
 from specdec_core.models.bundle import Model, Models
-from specdec_core.models.heads.joining import Joining
+from specdec_core.models.heads.mtp_joining import Joining
 from specdec_core.record.schema import Source, Verdict
 from specdec_core.rules import Judgement, Rule
 from specdec_core.rules.block import Block

@@ -13,15 +13,15 @@ from specdec_core.round import Context, DraftedAhead, Outcome, Proposal
 from specdec_core.settings import Settings
 
 from .contract import Proposer, Resources, TreeShape
-from .draft_model import DraftModel
-from .eagle import Eagle
-from .eagle3 import Eagle3
-from .early_exit import EarlyExit
-from .medusa import Medusa
-from .mtp import Mtp
-from .parallel_draft import ParallelDraft
-from .prompt_lookup import PromptLookup
-from .suffix import Suffix
+from .draft.draft_model import DraftModel
+from .draft.early_exit import EarlyExit
+from .draft.parallel_draft import ParallelDraft
+from .heads.eagle import Eagle
+from .heads.eagle3 import Eagle3
+from .heads.medusa import Medusa
+from .heads.mtp import Mtp
+from .lookup.prompt_lookup import PromptLookup
+from .lookup.suffix import Suffix
 
 Model = Literal["draft-model", "parallel-draft", "medusa", "eagle", "eagle3", "mtp", "early-exit"]
 MODELS: dict[str, type[Proposer]] = {

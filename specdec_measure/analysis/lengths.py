@@ -17,7 +17,7 @@ from specdec_core.lengths import LengthPolicy, policy_class, read_options
 from specdec_core.lengths.survival import Survival
 from specdec_core.record.trace import Trace
 from specdec_core.round import Context, Outcome
-from specdec_core.runtime.pass_times import Curve, pass_time
+from specdec_core.runtime.timing.pass_times import Curve, pass_time
 from specdec_core.sampling import Warp
 from specdec_core.settings import Settings
 

@@ -11,7 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import specdec_core as sd
-from specdec_core.models.heads import READERS, Target, eagle, eagle3, files, kinds, medusa, mtp
+from specdec_core.models.heads import READERS, Target, eagle, eagle3, medusa, mtp
+from specdec_core.models.heads.layouts import files, kinds
 
 from .tiny import build
 from .tiny_heads import WIDTH, all_heads
