@@ -78,7 +78,8 @@ class Fly(Rule):
         limits = [min(1.0, over(*pair)) for pair in zip(p_at, q_at, strict=True)]
         passes = [coin < limit for coin, limit in zip(coins, limits, strict=True)]
         unsure = _entropies(p[: len(tree)])
-        kept, thresholds = 0, [None] * len(tree)  # type: list[float | None]
+        kept = 0
+        thresholds: list[float | None] = [None] * len(tree)
         verdicts: list[Verdict] = ["unreached"] * len(tree)
         for node in range(len(tree)):
             following = passes[node + 1 : node + 1 + self.options.window]
