@@ -17,7 +17,7 @@ from .chart import Chart
 
 TITLE = "How much to draft: is the confidence right, and what does each policy lose to hindsight?"
 DEPTHS = 4
-WIDEST = 16
+LONGEST_DRAFT = 16
 
 
 def policies(trace: Trace, costs: Costs) -> list[Replayed]:
@@ -27,7 +27,7 @@ def policies(trace: Trace, costs: Costs) -> list[Replayed]:
         TraceError: one sentence, if the record cannot be replayed.
     """
     found = stretches(trace)
-    most = min(WIDEST, max((len(one.confidences) for one in found), default=0))
+    most = min(LONGEST_DRAFT, max((len(one.confidences) for one in found), default=0))
     if not most or costs.draft is None:
         raise TraceError("No guess of a draft model is in this record.")
     curve = [costs.ratio(tokens) for tokens in range(1, most + 2)]

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 
 DEEPEST = 8  # guesses at this depth and below share an intercept
-KEPT = 256  # judged guesses that are fitted, the newest ones
+KEPT_GUESSES = 256  # judged guesses that are fitted, the newest ones
 EVERY = 16  # judged guesses from one step of the fit to the next
 PULL = 4.0  # how strongly slope and intercepts are pulled to where they started, in judged guesses of a half
 
@@ -24,7 +24,7 @@ class Survival:
     def __init__(self) -> None:
         self.slope = 1.0
         self.intercepts = [0.0] * DEEPEST
-        self.judged: deque[tuple[int, float, float]] = deque(maxlen=KEPT)  # place, log-odds, accepted
+        self.judged: deque[tuple[int, float, float]] = deque(maxlen=KEPT_GUESSES)  # place, log-odds, accepted
         self.since = 0  # guesses judged since the last step of the fit
 
     def chance(self, place: int, confidence: float) -> float:
