@@ -58,7 +58,14 @@ class StoppedEarly:
 
 
 def stopped(
-    rule: Rule, gamma: int, p: NextProbs, q: NextProbs, stop: float = 0.0, *, drops: bool = False
+    rule: Rule,
+    gamma: int,
+    p: NextProbs,
+    q: NextProbs,
+    stop: float = 0.0,
+    *,
+    drops: bool = False,
+    wanted: NextProbs | None = None,
 ) -> StoppedEarly:
     """One round of up to `gamma` drafted tokens, enumerated over all outcomes.
 
@@ -68,6 +75,7 @@ def stopped(
         p, q: the target's and the draft's distributions.
         stop: drafting stops after a token whose draft probability is smaller; 0 never stops.
         drops: leave that token out as well, the mistake that makes it lossy.
+        wanted: what the text is compared with; `p` if left out. Other than `p`, where that is a target cut off.
 
     Raises:
         SettingsError: if the rule judges a draft as a whole.
@@ -77,10 +85,12 @@ def stopped(
         doubtful = (at for at, token in enumerate(chain) if q(chain[:at])[token] < stop)
         return next((at if drops else at + 1 for at in doubtful), gamma)
 
-    return cut(rule, gamma, p, q, sent)
+    return cut(rule, gamma, p, q, sent, wanted)
 
 
-def cut(rule: Rule, gamma: int, p: NextProbs, q: NextProbs, sent: Sent) -> StoppedEarly:
+def cut(
+    rule: Rule, gamma: int, p: NextProbs, q: NextProbs, sent: Sent, wanted: NextProbs | None = None
+) -> StoppedEarly:
     """One round of which only the first `sent(block)` of `gamma` drawn tokens are proposed, over all outcomes.
 
     Lossless only if whether a token is sent does not depend on it or on those after it: the enumeration shows.
@@ -113,7 +123,7 @@ def cut(rule: Rule, gamma: int, p: NextProbs, q: NextProbs, sent: Sent) -> Stopp
     first = [0.0] * len(p(()))
     for text, mass in written.items():
         first[text[0]] += mass
-    return StoppedEarly(tokens, drafted, judged, accepted, departure(written, p), tuple(first))
+    return StoppedEarly(tokens, drafted, judged, accepted, departure(written, wanted or p), tuple(first))
 
 
 def blocks(gamma: int, q: NextProbs) -> Iterator[tuple[Context, float]]:
@@ -134,6 +144,10 @@ def _judgements(rule: Rule, tree: TokenTree, p: Tensor, q: Tensor) -> Iterator[t
     reached = 1.0
     for passed in range(len(tree) + 1):
         judgement = rule.judge(tree, p, q, [0.0] * passed + [1.0] * (len(tree) - passed))
+        if judgement.limits is not None:
+            raise SettingsError(
+                f"The rule '{rule.name}' keeps tokens by those after them; choose another one."
+            )
         threshold = judgement.thresholds[passed] or 0.0 if passed < len(tree) else 0.0
         if threshold < 1.0 and reached > 0.0:
             yield judgement, reached * (1.0 - threshold)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import exp, fsum, log
 
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 EXACT = "speculative-sampling"
+Options = tuple[tuple[str, float], ...]
 Table = Sequence[Sequence[float]]
 """Next-token probabilities: a row after the root, then one after each token."""
 
@@ -77,6 +79,32 @@ def rule_tokens(rule: str, options: Mapping[str, float], p: Table, q: Table, gam
 def rule_distance(rule: str, options: Mapping[str, float], p: Table, q: Table, gamma: int) -> float:
     """Total variation between its text and the target's distribution."""
     return round_with(rule, options, p, q, gamma).distance
+
+
+@lru_cache(maxsize=64)
+def cut_target(
+    p: tuple[tuple[float, ...], ...],
+    q: tuple[tuple[float, ...], ...],
+    gamma: int,
+    rule: str,
+    options: Options,
+) -> StoppedEarly:
+    """Speculative sampling towards the target cut off where a lossy rule has its threshold, against the whole target.
+
+    The rules that keep what is above a threshold are one way to leave out unlikely tokens; this is the other.
+    """
+    given = dict(options)
+
+    def kept(row: Sequence[float]) -> list[float]:
+        bar = given.get("threshold", 0.0)
+        if rule == "typical":
+            entropy = -fsum(x * log(x) for x in row if x > 0.0)
+            bar = min(given["epsilon"], given["delta"] * exp(-entropy))
+        above = [x if x >= min(bar, max(row)) else 0.0 for x in row]
+        return [x / fsum(above) for x in above]
+
+    target = _after(tuple(tuple(kept(row)) for row in p))
+    return stopped(rule_class(EXACT)(), gamma, target, _after(q), wanted=_after(p))
 
 
 def budget_distance(policy: Policy, p: Table, q: Table, times: Sequence[float]) -> float:
