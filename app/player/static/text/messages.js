@@ -24,7 +24,7 @@ export const MESSAGES = /** @type {const} */ ({
     proposals: "Guesses that were not kept",
     guesses: "Guesses of this round, not text yet",
     "moreGuesses(n)": "{n, one {{n} more guess} other {{n} more guesses}} in the tree",
-    "chip(text, verdict, round, copied)": "{text:quote}, {verdict}{copied, yes {, copied from the text} other {}}, round {round}",
+    "chip(text, verdict, round, copied)": "{text:quote}, {verdict}{copied, yes {, copied from the text} no {}}, round {round}",
     "more(n)": "+{n}",
     "unshown(n, words)": "{n, one {Another guess} other {{n} other guesses}} for this place, rejected too: {words}",
     ends: { length: "length limit", eos: "end of text", stop: "stop text", cancelled: "stopped" },

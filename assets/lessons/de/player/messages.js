@@ -18,7 +18,7 @@ export const MESSAGES = /** @type {const} */ ({
     proposals: "Vorschläge, die nicht behalten wurden",
     guesses: "Vorschläge dieser Runde, noch kein Text",
     "moreGuesses(n)": "{n, one {{n} weiterer Vorschlag} other {{n} weitere Vorschläge}} im Baum",
-    "chip(text, verdict, round, copied)": "{text:quote}, {verdict}{copied, yes {, aus dem Text kopiert} other {}}, Runde {round}",
+    "chip(text, verdict, round, copied)": "{text:quote}, {verdict}{copied, yes {, aus dem Text kopiert} no {}}, Runde {round}",
     "more(n)": "+{n}",
     "unshown(n, words)": "{n, one {{n} weiterer Vorschlag} other {{n} weitere Vorschläge}} für diese Stelle, auch verworfen: {words}",
     ends: { length: "Längengrenze", eos: "Textende", stop: "Stopptext", cancelled: "angehalten" },
