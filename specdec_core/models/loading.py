@@ -14,7 +14,14 @@ from specdec_core.runtime.architectures.recurrent import recurrent, state_check
 from specdec_core.runtime.architectures.t5 import EncoderDecoder
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import works
-from specdec_core.runtime.machine import choose_device, choose_dtype, describe, fitting_threads, threads
+from specdec_core.runtime.machine import (
+    choose_bits,
+    choose_device,
+    choose_dtype,
+    describe,
+    fitting_threads,
+    threads,
+)
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.runtime.self_check import self_check, skeleton, window_check
 from specdec_core.runtime.windows import Windows
@@ -50,6 +57,7 @@ def load_models(
     mtp: str | Path | None = None,
     device: str | torch.device = "auto",
     dtype: str | torch.dtype = "auto",
+    weights: str = "16-bit",
     graphs: bool = True,
     report: Report = quiet,
     say: Callable[[str], None] = lambda said: None,
@@ -71,6 +79,8 @@ def load_models(
         mtp: multi-token-prediction modules, likewise.
         device: auto (cuda, mps, cpu), or one of these; torch's own will do.
         dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16; likewise.
+        weights: on a CPU "16-bit" (float16 where it holds the weights exactly, else float32), or "8-bit": every weight is
+            rounded to one of 255 levels. That is another target, and its name says so; see `runtime.compiled`.
         graphs: whether passes on cuda are captured as graphs, where the model allows it; see `runtime.cuda_graphs`.
         report: receives the progress of a conversion, 0 to 1, and its current step.
         say: receives, before any weights are read, how much memory they need and how much is free, as a sentence.
@@ -82,6 +92,7 @@ def load_models(
     """
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
+    bits = choose_bits(weights, chosen_device, chosen_dtype)
     target = catalogue.BUNDLED if target is None else target
     entry = catalogue.find(str(target))
     target_source = locate(str(target), report)
@@ -115,8 +126,10 @@ def load_models(
             kind: catalogue.present(getattr(entry, kind, None)) if source is None else resolve(str(source))
             for kind, source in given.items()
         },
+        bits,
     )
-    names = (_name(target_source), _name(draft_source or ""), _name(larger_source or ""))
+    called = _name(target_source) + (", 8-bit" if bits == 8 else "")
+    names = (called, _name(draft_source or ""), _name(larger_source or ""))
     models = assemble(
         tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger,
         draft_vocabularies=(parts.get(draft_source or ""), parts.get(larger_source or "")),
@@ -130,7 +143,7 @@ def load_models(
         other = load_model(foreign_source, chosen_device, chosen_dtype)
         words = load_tokenizer(foreign_source)
         models.foreign_draft = foreign(models, words, other, _name(foreign_source), graphs)
-    arrange_weights(models)
+    arrange_weights(models, bits)
     return models
 
 
@@ -182,21 +195,21 @@ def foreign(
     )  # fmt: skip
 
 
-def arrange_weights(models: Models) -> None:
+def arrange_weights(models: Models, bits: int = 16) -> None:
     """Store the weights for their CPU (see `runtime.cpu_linear`); after loading the heads, which copy rows of them."""
     if isinstance(models.target, HubModel):
-        models.target.arrange()
+        models.target.arrange(bits=bits)
     elif isinstance(models.target, EncoderDecoder):
         arrange(models.target.model)
     other = models.foreign_draft.model if models.foreign_draft else None
     for one in (models.draft, models.larger_draft, other):
         own = one.model if isinstance(one, NarrowModel) else one
         if isinstance(own, HubModel):
-            own.arrange(steps=True)  # drafts read one token at a time
+            own.arrange(steps=True, bits=bits)  # drafts read one token at a time
     parallel = models.parallel_draft
     own = parallel.model if isinstance(parallel, NarrowModel) else parallel
     if isinstance(own, HubModel):
-        own.arrange()  # reads all its guesses in one pass
+        own.arrange(bits=bits)  # reads all its guesses in one pass
 
 
 def assemble(
