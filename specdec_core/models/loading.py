@@ -65,10 +65,8 @@ def load_models(
         parallel_draft: a draft trained with mask tokens, for the proposer 'parallel-draft'; likewise, and where none
             ships, `draft` serves if it was trained so.
         foreign_draft: a draft with another tokenizer, for the proposers 'text-draft' and 'shared-tokens'; likewise.
-        medusa: Medusa heads trained for the target: a folder or hub id; None takes those that ship for it, if any.
-        eagle: an EAGLE head, likewise.
-        eagle3: an EAGLE-3 head, likewise.
-        mtp: multi-token-prediction modules, likewise.
+        medusa, eagle, eagle3, mtp: heads of this kind, trained for the target: a folder or hub id; None takes those
+            that ship for it, if any.
         device: auto (cuda, mps, cpu), or one of these; torch's own will do.
         dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16; likewise.
         graphs: whether passes on cuda are captured as graphs, where the model allows it; see `runtime.cuda_graphs`.
@@ -82,13 +80,33 @@ def load_models(
     """
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
-    target = catalogue.BUNDLED if target is None else target
-    entry = catalogue.find(str(target))
-    target_source = locate(str(target), report)
-    draft_source = _draft(draft, entry.draft if entry else None, report)
-    larger_source = _draft(larger_draft, entry.larger_draft if entry else None, report)
-    parallel_source = _draft(parallel_draft, entry.parallel_draft if entry else None, report)
-    foreign_source = _draft(foreign_draft, entry.foreign_draft if entry else None, report)
+    name = str(catalogue.BUNDLED if target is None else target)
+    drafts = {
+        "draft": draft, "larger_draft": larger_draft, "parallel_draft": parallel_draft, "foreign_draft": foreign_draft
+    }  # fmt: skip
+    heads = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3, "mtp": mtp}
+    return _load(name, drafts, heads, chosen_device, chosen_dtype, graphs, report, say)
+
+
+Parts = Mapping[str, str | Path | None]
+"""What was asked for of each part, by its name in the catalogue."""
+
+
+def _load(
+    target: str,
+    drafts_wanted: Parts,
+    heads_wanted: Parts,
+    device: torch.device,
+    dtype: torch.dtype,
+    graphs: bool,
+    report: Report,
+    say: Callable[[str], None],
+) -> Models:
+    entry = catalogue.find(target)
+    target_source = locate(target, report)
+    draft_source, larger_source, parallel_source, foreign_source = (
+        _draft(wanted, getattr(entry, part, None), report) for part, wanted in drafts_wanted.items()
+    )
     drafts = [source for source in (draft_source, larger_source, parallel_source) if source]
 
     sources = (target_source, *drafts, *([foreign_source] if foreign_source else []))
@@ -99,12 +117,11 @@ def load_models(
     for source in drafts:
         if parts[source] is None:
             same_tokenizer(tokenizer, load_tokenizer(source), target_source, source)
-    say(check_memory([need(source, chosen_device, chosen_dtype) for source in sources], chosen_device))
-    model = load_model(target_source, chosen_device, chosen_dtype)
-    small = load_model(draft_source, chosen_device, chosen_dtype) if draft_source is not None else None
-    larger = load_model(larger_source, chosen_device, chosen_dtype) if larger_source is not None else None
-    given = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3, "mtp": mtp}
-    if model.config.is_encoder_decoder and any(given.values()):
+    say(check_memory([need(source, device, dtype) for source in sources], device))
+    model = load_model(target_source, device, dtype)
+    small = load_model(draft_source, device, dtype) if draft_source is not None else None
+    larger = load_model(larger_source, device, dtype) if larger_source is not None else None
+    if model.config.is_encoder_decoder and any(heads_wanted.values()):
         raise ModelError(
             f"Trained heads draft for causal language models, and '{_name(target_source)}' has an encoder. "
             "Load it without heads."
@@ -113,7 +130,7 @@ def load_models(
         model,
         {
             kind: catalogue.present(getattr(entry, kind, None)) if source is None else resolve(str(source))
-            for kind, source in given.items()
+            for kind, source in heads_wanted.items()
         },
     )
     names = (_name(target_source), _name(draft_source or ""), _name(larger_source or ""))
@@ -123,11 +140,11 @@ def load_models(
     )  # fmt: skip
     if parallel_source:
         models.parallel_draft = _parallel(
-            parallel_source, parts[parallel_source], models, chosen_device, chosen_dtype, graphs
+            parallel_source, parts[parallel_source], models, device, dtype, graphs
         )
         models.generation = replace(models.generation, notes=tuple(models.notes()))
     if foreign_source:
-        other = load_model(foreign_source, chosen_device, chosen_dtype)
+        other = load_model(foreign_source, device, dtype)
         words = load_tokenizer(foreign_source)
         models.foreign_draft = foreign(models, words, other, _name(foreign_source), graphs)
     arrange_weights(models)
