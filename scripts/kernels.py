@@ -1,5 +1,5 @@
-"""Build the compiled kernels, `specdec_core/runtime/compiled/*.so`, with the C compiler of the package ziglang: the same
-bytes on every machine. `python -m scripts.kernels [FOLDER]`."""
+"""Build the compiled kernels, `specdec_core/runtime/compiled/*.so`, with the C compiler of the package ziglang: the
+same bytes on every machine. `python -m scripts.kernels [FOLDER]`."""
 
 from __future__ import annotations
 

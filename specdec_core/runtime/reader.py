@@ -274,8 +274,8 @@ def lean_forward(model: PreTrainedModel, name: str) -> LlamaForward | None:
 
 
 def compile_checked(lean: LlamaForward, model: PreTrainedModel, name: str) -> None:
-    """Let `lean` run in the compiled kernels, where its products do and it computes what transformers' forward does with
-    the same products."""
+    """Let `lean` run in the compiled kernels, where its products do and it computes what transformers' forward does
+    with the same products."""
     lean.compile()
     if lean.compiled is not None and not _agrees(model, lean, f"{name} runs without compiled passes"):
         lean.compiled = None

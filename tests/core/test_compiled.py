@@ -1,5 +1,5 @@
-"""The compiled kernels: every row for itself, the same on every processor and with any number of threads; and the models
-that run on them."""
+"""The compiled kernels: every row for itself, the same on every processor and with any number of threads; and the
+models that run on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from transformers.models.qwen3 import Qwen3ForCausalLM
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.runtime.compiled import library, products
-from specdec_core.runtime.kv import KVMemory
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.tree import TokenTree
 

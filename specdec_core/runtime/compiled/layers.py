@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -59,8 +60,8 @@ class CompiledLayers:
             )
         )
         self._model = Model(
-            len(made), self._d, layers.heads, layers.shared_heads, layers.width, self._hidden, *layers.eps, layers.scaling,
-            made, self._vector(norm), None, None, Linear() if output is None else _packed(output),
+            len(made), self._d, layers.heads, layers.shared_heads, layers.width, self._hidden, *layers.eps,
+            layers.scaling, made, self._vector(norm), None, None, Linear() if output is None else _packed(output),
         )  # fmt: skip
         self.rounds = layers.layers[0].down.forward.bits == 8  # type: ignore[attr-defined]
         self._own = threading.local()  # lanes in several threads read with one model
@@ -107,7 +108,7 @@ class CompiledLayers:
             rows = slice(start, min(n, start + AT_ONCE))
             part = None if mask is None else mask[rows, : end + rows.stop]
             wanted = max(0, rows.stop - max(rows.start, n - keep))
-            for begin, stop in zip(stops, stops[1:], strict=False):
+            for begin, stop in pairwise(stops):
                 if inner is not None and begin in inner:
                     _put(inner, begin, states, rows)
                 final = stop == last

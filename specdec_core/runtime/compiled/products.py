@@ -17,9 +17,9 @@ LEVELS = 127  # of a weight in 8 bits on each side of 0
 class CompiledProduct:
     """The forward of a linear layer: float32 (…, in) → (…, out).
 
-    16 bits: weights that float16 holds exactly, sums in float32. 8 bits: every weight is rounded to one of 255 levels of
-    its output's largest, and a row of the input to two terms of 8 bits, coarse and rest; the sums are of integers. In
-    both a row's result does not depend on the other rows, the threads, or the processor.
+    16 bits: weights that float16 holds exactly, sums in float32. 8 bits: every weight is rounded to one of 255 levels
+    of its output's largest, and a row of the input to two terms of 8 bits, coarse and rest; the sums are of integers.
+    In both, a row's result does not depend on the other rows, the threads, or the processor.
 
     Args:
         module: with float32 weights for which `suits` holds.
