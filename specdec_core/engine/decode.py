@@ -300,7 +300,7 @@ class LaneDecoder:
         return scores.softmax(-1), q
 
     def _step(self, row: Round) -> Step:
-        output, candidates = self.text.output, row.note.get("candidates")
+        output, candidates, by = self.text.output, row.note.get("candidates"), row.note.get("by")
         return Step(
             lane=self.number,
             round=row.index,
@@ -320,6 +320,7 @@ class LaneDecoder:
             commit_s=row.commit_s,
             ahead_s=row.ahead_s,
             candidates=candidates if isinstance(candidates, int) else None,
+            by=by if isinstance(by, str) else None,
         )
 
 

@@ -58,7 +58,8 @@ def ledger(trace: Trace, models: Models) -> list[MemoryLine]:
         )
     settings = Settings(**header.settings)
     kind = proposer_class(settings.proposer)
-    models = models.drafting(kind.which_draft(options := kind.read_options(settings)))
+    kind = kind.resolved(options := kind.read_options(settings))
+    models = models.drafting(kind.which_draft(options))
     draft = models.draft if header.draft is not None else None
     capacity = kind.shape(settings, options).rows(settings, len(header.decoder_start or header.prompt_ids))
     draft_rows = kind.draft_capacity(capacity)
