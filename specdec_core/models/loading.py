@@ -47,6 +47,7 @@ def load_models(
     eagle: str | Path | None = None,
     eagle3: str | Path | None = None,
     mtp: str | Path | None = None,
+    block: str | Path | None = None,
     device: str | torch.device = "auto",
     dtype: str | torch.dtype = "auto",
     graphs: bool = True,
@@ -68,6 +69,7 @@ def load_models(
         eagle: an EAGLE head, likewise.
         eagle3: an EAGLE-3 head, likewise.
         mtp: multi-token-prediction modules, likewise.
+        block: a head that guesses a block in one pass (DFlash, DSpark), likewise.
         device: auto (cuda, mps, cpu), or one of these; torch's own will do.
         dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16; likewise.
         graphs: whether passes on cuda are captured as graphs, where the model allows it; see `runtime.cuda_graphs`.
@@ -102,7 +104,7 @@ def load_models(
     model = load_model(target_source, chosen_device, chosen_dtype)
     small = load_model(draft_source, chosen_device, chosen_dtype) if draft_source is not None else None
     larger = load_model(larger_source, chosen_device, chosen_dtype) if larger_source is not None else None
-    given = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3, "mtp": mtp}
+    given = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3, "mtp": mtp, "block": block}
     if model.config.is_encoder_decoder and any(given.values()):
         raise ModelError(
             f"Trained heads draft for causal language models, and '{_name(target_source)}' has an encoder. "

@@ -26,6 +26,7 @@ _TABLE = (  # file.class, in the order in which they are offered
     "eagle.Eagle",
     "eagle3.Eagle3",
     "mtp.Mtp",
+    "block.WholeBlock",
     "early_exit.EarlyExit",
     "lookahead.Lookahead",
     "recycling.Recycling",
