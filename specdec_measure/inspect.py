@@ -117,7 +117,7 @@ def inspect(name: str, target: str | None = None) -> Report:
         if listed is None:
             continue
         held = kinds.recognise(config, listed[0])
-        if held is not None and (kind == held.name or held.name in kinds.NOT_RUN):
+        if held is not None and (kind == held.loads_as or held.name in kinds.NOT_RUN):
             return _head(where, config, listed[0], held, target)
     return _model(where, config)
 

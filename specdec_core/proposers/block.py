@@ -95,7 +95,10 @@ class WholeBlock(Proposer):
         states = torch.cat(self.unread)
         self.unread = []
         last = torch.tensor(context.tokens[-1], device=states.device)
-        slots = self.head.read(states, self.head.rows(last), self.memory, self.embedding)
+        rows, block = self.head.rows(last), self.head.block
+        if block.causal:  # later rows change nothing before them
+            rows = rows[: levels + block.size - block.guesses]
+        slots = self.head.read(states, rows, self.memory, self.embedding)
         assert slots is not None
         logits = self.output(slots[:levels]).float()
         return self._tree(context, slots, logits) if tree else self._chain(context, slots, logits)

@@ -30,7 +30,7 @@ GAMMA = 4.0
 CROSS_ENTROPY = 0.1  # its weight in the end; the rest is the distance's
 ALONE = 0.6  # the share of the budget over which it falls to that, from 1
 ANCHORS = 48  # places of a row at which blocks begin
-SINGLE = 160  # further ones whose block ends with its first row, where rows do not see later ones
+SINGLE = 128  # further ones whose block ends with its first row, where rows do not see later ones
 SEEN = ("cross-entropy", "distance", "confidence")  # the parts of the loss
 
 

@@ -65,5 +65,6 @@ __all__ = [
     "MedusaHeads",
     "MtpModules",
     "Target",
+    "layouts",
     "load_heads",
 ]
