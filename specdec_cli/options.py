@@ -22,7 +22,7 @@ from specdec_core.foundations.options import parse as read
 from specdec_core.lengths import LENGTH_POLICIES, policy_class
 from specdec_core.models import catalogue
 from specdec_core.models.catalogue import HEADS
-from specdec_core.models.chat import Chat
+from specdec_core.models.tokens.chat import Chat
 from specdec_core.proposers import PROPOSERS, proposer_class
 from specdec_core.rules import RULES, rule_class
 from specdec_core.settings import SAMPLING, Settings

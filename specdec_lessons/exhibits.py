@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from specdec_core.engine.decode import decode
 from specdec_core.foundations.lazy_torch import torch
 from specdec_core.models.bundle import Models
-from specdec_core.models.chat import Prompt
+from specdec_core.models.tokens.chat import Prompt
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES, Judgement, Rule
 from specdec_core.settings import Settings

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from specdec_core.foundations.errors import DownloadRefused, ModelError
-from specdec_core.models import gguf, gguf_header, hub, sources
-from specdec_core.models.gguf_kinds import companion
-from specdec_core.models.heads import READERS, Target, files, kinds, shapes
-from specdec_core.models.heads.contents import Contents
-from specdec_core.models.heads.layers_read import layers_read
-from specdec_core.models.load_errors import sentences
+from specdec_core.models.files import hub, sources
+from specdec_core.models.files.load_errors import sentences
+from specdec_core.models.gguf_files import convert as gguf
+from specdec_core.models.gguf_files import header as gguf_header
+from specdec_core.models.gguf_files.kinds import companion
+from specdec_core.models.heads import READERS, Target
+from specdec_core.models.heads.layouts import files, kinds, shapes
+from specdec_core.models.heads.layouts.contents import Contents
+from specdec_core.models.heads.layouts.layers_read import layers_read
 
 PURPOSES: tuple[tuple[str, str], ...] = (
     (r"d2t|t2d", "which of the target's tokens it may guess"),

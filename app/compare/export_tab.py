@@ -12,8 +12,8 @@ from app.decoding.api import Family
 from app.decoding.run import Run
 from app.running.downloads import button, of_run
 from app.text import count
-from specdec_core.models.chat import Chat
 from specdec_core.models.generation import OFF
+from specdec_core.models.tokens.chat import Chat
 from specdec_core.record.schema import Header
 from specdec_core.record.trace import Trace
 from specdec_core.rules import rule_class

@@ -12,7 +12,7 @@ from torch import Tensor
 from specdec_core.foundations.randomness import Stream, uniforms
 from specdec_core.lengths import room
 from specdec_core.models.bundle import Models
-from specdec_core.models.chat import Prompt
+from specdec_core.models.tokens.chat import Prompt
 from specdec_core.record.schema import EndReason, Round, Source, Verdict
 from specdec_core.record.stats import RoundTally
 from specdec_core.record.trace import Trace
@@ -21,9 +21,9 @@ from specdec_core.round import Context, DraftedAhead, Judged, Outcome, Proposal,
 from specdec_core.rules import Decision
 from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.runtime.angles import LengthReader
+from specdec_core.runtime.architectures.recurrent import RecurrentReader
 from specdec_core.runtime.machine import threads
 from specdec_core.runtime.reader import CausalReader
-from specdec_core.runtime.recurrent import RecurrentReader
 from specdec_core.sampling import draw, first_best, widen
 from specdec_core.sampling.penalties import paths_of
 from specdec_core.settings import Settings

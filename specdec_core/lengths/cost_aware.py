@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from specdec_core.runtime.pass_times import pass_time
+from specdec_core.runtime.timing.pass_times import pass_time
 
 from .base import LengthPolicy
 
@@ -90,7 +90,7 @@ class CostAware(LengthPolicy):
 
     def _measure(self) -> None:
         """Fill in from this machine what the options leave unset."""
-        from specdec_core.runtime.width_curve import known_curve
+        from specdec_core.runtime.timing.width_curve import known_curve
 
         assert self.resources is not None, "only a plan builds a policy that measures"
         measured = known_curve(self.resources.models)

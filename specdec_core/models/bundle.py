@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 from specdec_core.foundations.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.angles import LengthReader, rotary
+from specdec_core.runtime.architectures.recurrent import RecurrentReader, attention_layers, recurrent
+from specdec_core.runtime.architectures.t5 import EncoderDecoder
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import Graphs
 from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
-from specdec_core.runtime.recurrent import RecurrentReader, attention_layers, recurrent
-from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.runtime.thread_tuner import ThreadTuner, thread_tuner
 from specdec_core.runtime.windows import Windows
 
-from .draft_vocabulary import NarrowReader
+from .files.unread_tensors import unknown_entries
 from .generation import Generation
 from .sizes import model_info
-from .tokenizer import Codec, HubCodec
-from .translation import ForeignDraft
-from .unread_tensors import unknown_entries
+from .tokens.draft_vocabulary import NarrowReader
+from .tokens.tokenizer import Codec, HubCodec
+from .tokens.translation import ForeignDraft
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,26 +10,27 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from specdec_core.foundations.errors import ModelError, OtherTokenizer
+from specdec_core.runtime.architectures.recurrent import recurrent, state_check
+from specdec_core.runtime.architectures.t5 import EncoderDecoder
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import works
 from specdec_core.runtime.machine import choose_device, choose_dtype, describe, fitting_threads, threads
 from specdec_core.runtime.reader import CausalReader
-from specdec_core.runtime.recurrent import recurrent, state_check
 from specdec_core.runtime.self_check import self_check, skeleton, window_check
-from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.runtime.windows import Windows
 
-from . import catalogue, draft_vocabulary
+from . import catalogue
 from .bundle import HubModel, Model, Models, NarrowModel
-from .conversions import Report, quiet
+from .files.hub import check_present, load_model, load_tokenizer
+from .files.sources import locate, resolve
 from .generation import Generation
+from .gguf_files.cache import Report, quiet
 from .heads import load_heads
-from .hub import check_present, load_model, load_tokenizer
 from .loaded_check import check_loaded
 from .memory import check_memory, need
-from .sources import locate, resolve
-from .tokenizer import HubCodec
-from .translation import ForeignDraft
+from .tokens import draft_vocabulary
+from .tokens.tokenizer import HubCodec
+from .tokens.translation import ForeignDraft
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .llama import Joined
+from .architectures.llama import Joined
 from .machine import available_bytes
 
 LARGEST_SHARE = 0.25  # of the free memory the copies may take

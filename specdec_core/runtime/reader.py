@@ -14,10 +14,10 @@ from torch import Tensor
 from specdec_core.tree import TokenTree
 
 from . import PREFILL_CHUNK
+from .architectures.llama import LlamaForward, suits
 from .cache_keyword import cached
 from .kv import KVMemory
 from .layers import decoder_layers, first_layers, hear
-from .llama import LlamaForward, suits
 from .windows import Windows
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import Proposer, proposer_class
-from specdec_core.proposers.state_tree import StateTree
+from specdec_core.proposers.heads.state_tree import StateTree
 from specdec_core.record.trace import Trace, as_trace
 from specdec_core.settings import Settings
 
@@ -232,7 +232,7 @@ def _module_bytes(module: Any) -> int:
 
 def _encoded_bytes(model: Model | None, source: int) -> int:
     """Bytes that an encoder–decoder keeps of a prompt of `source` tokens; 0 for models without an encoder."""
-    from specdec_core.runtime.t5 import EncoderDecoder
+    from specdec_core.runtime.architectures.t5 import EncoderDecoder
 
     if not isinstance(model, EncoderDecoder):
         return 0

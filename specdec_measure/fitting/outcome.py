@@ -11,8 +11,8 @@ from specdec_core.engine.events import Finished
 from specdec_core.engine.race import race
 from specdec_core.foundations.errors import SpecdecError
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.chat import Chat
 from specdec_core.models.generation import OFF
+from specdec_core.models.tokens.chat import Chat
 from specdec_core.proposers import proposer_class
 from specdec_core.record.read import race_json
 from specdec_measure.portable import servers as servers

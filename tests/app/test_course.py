@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.course import expressions, inventory, overview, progress, reading, teaching
-from app.course.lesson import SECTIONS, STEPS, Lesson
-from app.course.words import Words
+from app.course import overview, progress, teaching
+from app.course.files import expressions, reading
+from app.course.files.lesson import SECTIONS, STEPS, Lesson
+from app.course.files.words import Words
+from app.course.misconceptions import inventory
 
 from . import english
 from .course_page import PAGE, misconception, page, predict, press, sent

@@ -7,11 +7,11 @@ from itertools import pairwise, product
 import pytest
 from pydantic import ValidationError
 
-from app.course import reading
 from app.course.facts import rules
-from app.course.lesson import Lesson
+from app.course.files import reading
+from app.course.files.lesson import Lesson
+from app.course.files.words import Words
 from app.course.pictures.odds import dial
-from app.course.words import Words
 from specdec_core.record.trace import Trace
 
 from .gallery import picture, written

@@ -17,7 +17,7 @@ from torch import Tensor
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.models.heads import Target
-from specdec_core.models.heads.block import INNER, BlockHead, BlockShape, layouts
+from specdec_core.models.heads.block import INNER, BlockHead, BlockShape, checkpoint
 from specdec_core.rules import RULES
 from specdec_core.sampling import Warp
 from specdec_core.sampling import draw as drawn
@@ -253,7 +253,7 @@ def test_chains_and_trees_keep_the_target_s_distribution_exactly(inner: str, ids
 def test_drawn_guesses_come_from_the_q_that_is_handed_on(inner: str) -> None:
     """Catches: guesses drawn from another distribution, or by other numbers, than the rule is given."""
     from specdec_core.proposers import Context, Resources
-    from specdec_core.proposers.block import WholeBlock as Proposer
+    from specdec_core.proposers.heads.block import WholeBlock as Proposer
 
     models = with_head(block_head(12, inner=inner))
     settings = SETTINGS.but(temperature=0.8, top_k=5)
@@ -277,7 +277,7 @@ def test_a_long_prompt_is_read_in_chunks(monkeypatch: pytest.MonkeyPatch) -> Non
     """Catches: states of one chunk only, a chunk at the wrong positions."""
     models, prompt = headed("gpt2"), [(7 * place) % 12 for place in range(30)]
     whole = sd.decode(models, prompt, SETTINGS)
-    for place in ("specdec_core.proposers.block", "specdec_core.runtime.reader"):
+    for place in ("specdec_core.proposers.heads.block", "specdec_core.runtime.reader"):
         monkeypatch.setattr(f"{place}.PREFILL_CHUNK", 7)
     parts = sd.decode(models, prompt, SETTINGS)
     assert [row.nodes.token for row in whole.rounds] == [row.nodes.token for row in parts.rounds]
@@ -302,8 +302,8 @@ def test_what_is_written_is_read_back(layout: Any, tmp_path: Path) -> None:
         12, inner="" if plain else "gated", from_anchor=not plain, causal=True, norms=True, confidence=not plain,
         ids=IDS if layout == "speculators" else None,
     )  # fmt: skip
-    layouts.write(tmp_path, head, "tiny", {}, torch.float32, layout, target_layers=2)
-    again = layouts.read(str(tmp_path), Target(WIDTH, 12, WIDTH, 2))
+    checkpoint.write(tmp_path, head, "tiny", {}, torch.float32, layout, target_layers=2)
+    again = checkpoint.read(str(tmp_path), Target(WIDTH, 12, WIDTH, 2))
     assert again.block == head.block and again.config.num_hidden_layers == head.config.num_hidden_layers
     own, found = head.state_dict(), again.state_dict()
     assert own.keys() == found.keys() and all(torch.equal(own[key], found[key]) for key in own)
@@ -325,19 +325,19 @@ def test_what_is_written_is_read_back(layout: Any, tmp_path: Path) -> None:
 )
 def test_another_head_is_refused_by_what_shows_it(entries: dict[str, Any], said: str, tmp_path: Path) -> None:
     """Catches: an entry that is passed over, so that guesses are made otherwise than where the head was trained."""
-    layouts.write(
+    checkpoint.write(
         tmp_path, block_head(12, inner="vanilla", norms=True), "tiny", {}, torch.float32, target_layers=2
     )
     config = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
     (tmp_path / "config.json").write_text(json.dumps(config | entries), encoding="utf-8")
     with pytest.raises(sd.ModelError, match=said):
-        layouts.read(str(tmp_path), Target(WIDTH, 12, WIDTH, 2))
+        checkpoint.read(str(tmp_path), Target(WIDTH, 12, WIDTH, 2))
 
 
 def test_z_lab_s_layout_is_refused_for_what_it_cannot_say(tmp_path: Path) -> None:
     """Catches: a head whose inner part is left out without a word."""
     with pytest.raises(ValueError, match="no inner head"):
-        layouts.write(tmp_path, block_head(12, inner="rnn"), "tiny", {}, layout="dflash")
+        checkpoint.write(tmp_path, block_head(12, inner="rnn"), "tiny", {}, layout="dflash")
 
 
 def test_the_block_s_guesses() -> None:

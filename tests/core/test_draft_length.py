@@ -19,8 +19,8 @@ from specdec_core.lengths import LENGTH_POLICIES, LengthPolicy, longest, policy_
 from specdec_core.lengths.cost_aware import CostAware
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context, Outcome, Proposal
-from specdec_core.proposers.draft_model import DraftModel
-from specdec_core.runtime import width_curve as hardware
+from specdec_core.proposers.draft.draft_model import DraftModel
+from specdec_core.runtime.timing import width_curve as hardware
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree
 from specdec_measure.testing import scripted

@@ -11,7 +11,7 @@ from transformers.generation.candidate_generator import PromptLookupCandidateGen
 
 import specdec_core as sd
 from specdec_core.proposers import Context, Outcome, Resources
-from specdec_core.proposers.prompt_lookup import PromptLookup
+from specdec_core.proposers.lookup.prompt_lookup import PromptLookup
 from specdec_core.sampling import Warp
 from specdec_measure.testing import scripted
 

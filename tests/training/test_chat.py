@@ -260,7 +260,7 @@ def test_the_card_measures_every_lane(
 ) -> None:
     """A whole card of a tiny target with fresh drafters, from prompts to tables, of short texts. Catches: a lane or a
     kind left out."""
-    from specdec_core.runtime.width_curve import width_curve
+    from specdec_core.runtime.timing.width_curve import width_curve
     from training.chat import card as chat_card
     from training.chat.card import cases, measure, render
     from training.results import figures

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from specdec_core.models.heads import Target
-from specdec_core.models.heads.block import BlockHead, BlockShape, layouts
+from specdec_core.models.heads.block import BlockHead, BlockShape, checkpoint
 from specdec_core.models.heads.block.inner import Inner
 from specdec_measure.optimisation import is_matrix
 from training.heads.frozen import Frozen
@@ -81,7 +81,9 @@ def started_from(target: Frozen, folder: Path) -> BlockHead:
     """
     vocabulary, width = map(int, target.output.weight.shape)
     layers = int(target.model.config.num_hidden_layers)
-    head = layouts.read(str(folder), Target(width, vocabulary, int(target.embedding.weight.shape[1]), layers))
+    head = checkpoint.read(
+        str(folder), Target(width, vocabulary, int(target.embedding.weight.shape[1]), layers)
+    )
     return head.to(target.model.device, torch.float32).requires_grad_(True).train()
 
 
@@ -271,7 +273,7 @@ def export(
     """Write a trained head in DeepSpec's layout, with what it was trained on."""
     kept = {key: state[key] for key in ("step", "tokens", "seconds", "slots", "earlier") if key in state}
     count = int(target.model.config.num_hidden_layers)
-    layouts.write(folder, head, target.name, {"specdec_training": kept}, dtype, target_layers=count)
+    checkpoint.write(folder, head, target.name, {"specdec_training": kept}, dtype, target_layers=count)
     size = sum(weight.numel() for weight in head.parameters())
     rows = [
         [f"{slot}", f"{alone:.3f}", f"{chain:.3f}"]

@@ -10,7 +10,7 @@ from typing import Annotated
 import torch
 import typer
 
-from specdec_core.models.heads.layers_read import MAX_LAYERS_READ
+from specdec_core.models.heads.layouts.layers_read import MAX_LAYERS_READ
 
 app = typer.Typer()
 

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from specdec_core.models import catalogue
-from specdec_core.models.hub import load_model, load_tokenizer
+from specdec_core.models.files.hub import load_model, load_tokenizer
 from training.batches import SourceRows
 from training.chat.waves import Waves
 from training.data.instructions import instructions

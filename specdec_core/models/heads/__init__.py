@@ -12,7 +12,7 @@ from specdec_core.models.catalogue import HEADS
 from specdec_core.runtime.cpu_linear import arrange
 
 from . import eagle, eagle3, medusa, mtp
-from .block import BlockHead, layouts
+from .block import BlockHead, checkpoint
 from .continuing import Continuing
 from .eagle import EagleHead
 from .eagle3 import Eagle3Head
@@ -30,7 +30,7 @@ READERS: dict[str, Callable[[str, Target], MedusaHeads | Continuing | BlockHead]
     "eagle": eagle.read,
     "eagle3": eagle3.read,
     "mtp": mtp.read,
-    "block": layouts.read,
+    "block": checkpoint.read,
 }
 
 
@@ -65,6 +65,5 @@ __all__ = [
     "MedusaHeads",
     "MtpModules",
     "Target",
-    "layouts",
     "load_heads",
 ]

@@ -10,12 +10,12 @@ from pydantic import Field, field_validator
 
 from app.charts import batches
 from app.charts.chart import Chart
-from app.course import measured
+from app.course.drawing.scene import Columns, Part, Place, Values, slide
 from app.course.facts.failing import crowd, machines, served
 from app.course.facts.recorded import trace
-from app.course.lesson import Strict
-from app.course.scene import Columns, Part, Place, Values, slide
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import measured
 from app.records import examples as recorded
 from app.theme import GREY, ORANGE, Look, look
 

@@ -8,9 +8,9 @@ import plotly.graph_objects as go
 from pydantic import Field
 
 from app.charts.chart import Chart
-from app.course.lesson import Strict
-from app.course.scene import Part, Place, Values
-from app.course.words import Words
+from app.course.drawing.scene import Part, Place, Values
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.theme import BLUE, GOLD, GREY, ORANGE, TEXT, WHITE, fill, mixed
 from specdec_measure import theory
 

@@ -12,13 +12,13 @@ from pydantic import Field
 
 from app.charts import contours
 from app.charts.chart import Chart
-from app.course import measured
+from app.course.drawing.scene import Columns, Markdown, Part, Place, Values, scale
 from app.course.facts.designs import CHAINS, GAMMA
-from app.course.facts.lengths import MAX_GAMMA, best_length_sloped, speedup_sloped
+from app.course.facts.formulas import MAX_GAMMA, best_length_sloped, speedup_sloped
 from app.course.facts.recorded import trace
-from app.course.lesson import Strict
-from app.course.scene import Columns, Markdown, Part, Place, Values, scale
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import measured
 from app.metrics import numbers
 from app.records import examples as recorded
 from app.theme import BLUE, GOLD, GREY, ORANGE, PAGE, PURPLE, SLOWER_FASTER, TEXT, mixed

@@ -12,9 +12,9 @@ import plotly.graph_objects as go
 from pydantic import Field
 
 from app.charts.chart import Chart
-from app.course.lesson import Strict
-from app.course.scene import Columns, Markdown, Part, Place, Values, choose, scale
-from app.course.words import Words
+from app.course.drawing.scene import Columns, Markdown, Part, Place, Values, choose, scale
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.theme import CLEAR, GREY, ORANGE, PAGE, PARTS, WHITE, fill
 from specdec_measure import theory
 

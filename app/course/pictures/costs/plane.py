@@ -17,11 +17,11 @@ import plotly.graph_objects as go
 from pydantic import Field, field_validator
 
 from app.charts.chart import Chart
-from app.course import measured
+from app.course.drawing.scene import Columns, Markdown, Part, Place, Values, choose, slide
 from app.course.facts import proposers
-from app.course.lesson import Strict
-from app.course.scene import Columns, Markdown, Part, Place, Values, choose, slide
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import measured
 from app.theme import GREY, PAGE, SLOWER_FASTER, look
 from specdec_measure import theory
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, field_validator
 
-from app.course import measuring
+from app.course.drawing.scene import Button, Html, Notice, Part, Place, Values, slide
 from app.course.facts.machines import profile
-from app.course.lesson import Strict
-from app.course.measured import origin
-from app.course.scene import Button, Html, Notice, Part, Place, Values, slide
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import measuring
+from app.course.live.measured import origin
 from app.text import plain
 from specdec_measure.machines.profiles import RecordedProfile
 

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from app.charts.chart import Chart
 from app.choosing import presets
-from app.course import measured
+from app.course.drawing.scene import Columns, Link, Markdown, Part, Place, Values, choose, slide
 from app.course.facts.designs import (
     CHAINS,
     EAGLE3,
@@ -26,9 +26,9 @@ from app.course.facts.designs import (
     designs,
     within,
 )
-from app.course.lesson import Strict
-from app.course.scene import Columns, Link, Markdown, Part, Place, Values, choose, slide
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import measured
 from app.lanes.lane import Lane, encode
 from app.theme import GREY, ORANGE, PURPLE, look
 

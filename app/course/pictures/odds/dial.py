@@ -9,11 +9,11 @@ import plotly.graph_objects as go
 from pydantic import Field, field_validator, model_validator
 
 from app.charts.chart import Chart
+from app.course.drawing.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
 from app.course.facts import rules
 from app.course.facts.rules import EXACT
-from app.course.lesson import Strict
-from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.records import examples as recorded
 from app.theme import LANES
 from specdec_core.foundations.errors import SpecdecError

@@ -9,10 +9,10 @@ import plotly.graph_objects as go
 from pydantic import Field, model_validator
 
 from app.charts.chart import Chart
+from app.course.drawing.scene import Columns, Part, Place, Values, slide
 from app.course.facts.failing import favourite_acceptance, rolled_acceptance
-from app.course.lesson import Strict
-from app.course.scene import Columns, Part, Place, Values, slide
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.theme import BLUE, CLEAR, GREEN, GREY, ORANGE, PAGE, fill
 from specdec_core.sampling import at_temperature
 

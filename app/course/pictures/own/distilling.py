@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from app.course import training
-from app.course.lesson import Strict
-from app.course.scene import Button, Download, Html, Markdown, Notice, Part, Place, Values, choose
-from app.course.training import Training
-from app.course.words import Words
+from app.course.drawing.scene import (
+    Button,
+    Download,
+    Html,
+    Markdown,
+    Notice,
+    Part,
+    Place,
+    Values,
+    choose,
+)
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import training
+from app.course.live.training import Training
 from app.decoding.jobs import Busy
 from app.records import visitor
 from app.text import plain

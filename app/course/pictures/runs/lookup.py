@@ -15,10 +15,21 @@ import plotly.graph_objects as go
 from pydantic import Field, field_validator
 
 from app.charts.chart import Chart
-from app.course import replay
-from app.course.lesson import Strict
-from app.course.scene import Area, Columns, Html, Markdown, Notice, Part, Place, Values, choose, style
-from app.course.words import Words
+from app.course.drawing.scene import (
+    Area,
+    Columns,
+    Html,
+    Markdown,
+    Notice,
+    Part,
+    Place,
+    Values,
+    choose,
+    style,
+)
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import replay
 from app.theme import BLUE, GREY, ORANGE, faint
 from specdec_core.record.trace import Trace
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 from pydantic import Field, field_validator
 
+from app.course.drawing.scene import Button, Html, Markdown, Part, Place, Values, choose, style
 from app.course.facts.recorded import trace
-from app.course.lesson import Strict
-from app.course.scene import Button, Html, Markdown, Part, Place, Values, choose, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.metrics.numbers import measured_speedup
 from app.records import examples as recorded
 from specdec_core.record.trace import Trace

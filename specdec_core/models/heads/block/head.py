@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from specdec_core.models.draft_vocabulary import Guessing
-from specdec_core.models.heads import shapes
-from specdec_core.runtime.llama import Joined, LlamaLayers, Rows, norm_of
+from specdec_core.models.heads.layouts import shapes
+from specdec_core.models.tokens.draft_vocabulary import Guessing
+from specdec_core.runtime.architectures.llama import Joined, LlamaLayers, Rows, norm_of
 
 from .inner import ConfidenceHead, Inner, MarkovHead
 
