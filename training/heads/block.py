@@ -19,10 +19,11 @@ from torch import Tensor
 from specdec_core.models.heads import Target
 from specdec_core.models.heads.block import BlockHead, BlockShape, checkpoint
 from specdec_core.models.heads.block.inner import Inner
+from specdec_core.models.heads.layouts.shapes import rope_theta
 from specdec_measure.optimisation import is_matrix
 from training.heads.frozen import Frozen
 from training.heads.medusa_eagle import Objective, layer_shape, made_by, same_run
-from training.heads.started import last_layer, same_weights
+from training.heads.started import fitted, last_input, last_layer, same_weights
 from training.loop import Plan, Source, steps
 from training.results.card import table
 
@@ -31,6 +32,7 @@ CROSS_ENTROPY = 0.1  # its weight in the end; the rest is the distance's
 ALONE = 0.6  # the share of the budget over which it falls to that, from 1
 ANCHORS = 48  # places of a row at which blocks begin
 SINGLE = 128  # further ones whose block ends with its first row, where rows do not see later ones
+FAST, SHARP = 6, 5.0  # frequencies by which a fresh head looks one place back, and how sharply
 SEEN = ("cross-entropy", "distance", "confidence")  # the parts of the loss
 
 
@@ -40,13 +42,18 @@ def usual_layers(count: int) -> tuple[int, ...]:
 
 
 def new_head(
-    target: Frozen, size: int, layers: int, mask: int, vocabulary: Tensor | None = None, seed: int = 0,
-    *, inner: Inner | str = "", rank: int = 64, causal: bool = False,
+    target: Frozen, size: int, layers: int, mask: int, rows: Tensor, seed: int = 0,
+    *, vocabulary: Tensor | None = None, inner: Inner | str = "", rank: int = 64, causal: bool = False,
 ) -> BlockHead:  # fmt: skip
-    """A fresh head whose layers start as the target's last ones, with the norms of queries and keys that the published
-    layouts have; `fc` starts as the state that the target's last layer reads."""
+    """A fresh head that guesses about as well as one fitted matrix before it has learnt anything; `rows` int64 (r, t)
+    are for that fit.
+
+    Its first layer looks one place back, whatever is there, and adds to the last token what, by a fit, makes of both
+    the input of the target's last layer. That layer follows, with the norms of queries and keys that the published
+    layouts have; its keys and values of the text are at first the target's own.
+    """
     shape = layer_shape(target)
-    shape.num_hidden_layers = layers
+    shape.num_hidden_layers, shape.attention_bias = layers, True
     # all that a block knows of the text comes through keys and values
     shape.num_key_value_heads = shape.num_attention_heads
     count, width = int(target.model.config.num_hidden_layers), int(shape.hidden_size)
@@ -56,21 +63,65 @@ def new_head(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         head = BlockHead(shape, block, len(read) * width, vocabulary, tensors=norms)
-        with torch.no_grad():
-            head.fc.weight.mul_(0.1)
-            head.fc.weight[:, -width:] += torch.eye(width)
-    if last_layer(target) is not None:
-        decoder = target.model.model.layers
-        for at, layer in enumerate(head.layers):
-            original = decoder[count - layers + at]
-            same_weights(layer, original)
-            for name in ("k_proj", "v_proj"):
-                own, known = (getattr(one.self_attn, name).weight for one in (layer, original))
-                heads = known.detach().unflatten(0, (-1, shape.head_dim))
-                own.data = heads.repeat_interleave(len(own) // len(known), 0).flatten(0, 1).clone()
-        same_weights(head.norm, target.model.model.norm)
-        head.hidden_norm.load_state_dict(decoder[-1].input_layernorm.state_dict())
-    return head.to(target.model.device)
+    head.to(target.model.device)
+    if last_layer(target) is not None and layers > 1:
+        _as_the_target(head, target, rows)
+    return head
+
+
+@torch.no_grad()
+def _as_the_target(head: BlockHead, target: Frozen, rows: Tensor) -> None:
+    """Let the layers after the first be the target's last ones, and the first one read the place before."""
+    decoder, width = target.model.model.layers, int(head.config.hidden_size)
+    first: Any = head.layers[0]
+    later = head.layers[1:]
+    same_weights(head.norm, target.model.model.norm)
+    head.fc.weight.mul_(0.1)
+    head.fc.weight[:, -width:] += torch.eye(width)
+    head.hidden_norm.load_state_dict(decoder[-1].input_layernorm.state_dict())
+    read = last_input(target, rows[:2])[0]
+    for layer, original in zip(later, decoder[-len(later) :], strict=True):
+        same_weights(layer, original)
+        own: Any = layer.self_attn
+        known, normed = original.self_attn, original.input_layernorm(read)
+        for name in ("k_proj", "v_proj"):
+            heads = getattr(known, name).weight.unflatten(0, (-1, own.head_dim))
+            times = int(head.config.num_key_value_heads) // len(heads)
+            getattr(own, name).weight.copy_(heads.repeat_interleave(times, 0).flatten(0, 1))
+        for name in ("q", "k"):
+            made = getattr(known, f"{name}_proj")(normed).unflatten(-1, (-1, own.head_dim))
+            getattr(own, f"{name}_norm").weight.fill_(float(made.square().mean(-1).sqrt().mean()))
+        for name in ("q", "k", "v", "o"):
+            getattr(own, f"{name}_proj").bias.zero_()
+    _look_back(first.self_attn, head)
+    same_weights(first.mlp, decoder[-1 - len(later)].mlp)
+    first.mlp.down_proj.weight.zero_()
+
+    def pairs(ids: Tensor) -> tuple[Tensor, Tensor]:
+        context = head.context(target.read_layers(ids, head.layers_read)[0])
+        embedded = head.embedded(ids, target.embedding)
+        return context[:, :-1], (last_input(target, ids)[0] - embedded)[:, 1:]
+
+    first.self_attn.o_proj.weight.zero_()
+    first.self_attn.o_proj.weight[:, :width] = fitted(rows, pairs)
+
+
+def _look_back(attention: Any, head: BlockHead) -> None:
+    """Queries and keys that agree at a distance of one place whatever is read, and values that are what is read."""
+    half, width = attention.head_dim // 2, int(head.config.hidden_size)
+    angles = rope_theta(head.config) ** (-torch.arange(half) / half)
+    fast = (torch.arange(half) < FAST).float()
+    query = torch.cat((fast, torch.zeros(half)))
+    key = torch.cat((fast * angles.cos(), fast * angles.sin()))
+    for name, direction in (("q", query), ("k", key)):
+        product = getattr(attention, f"{name}_proj")
+        product.weight.zero_()
+        product.bias.copy_(direction.repeat(product.out_features // len(direction)))
+    attention.q_norm.weight.fill_(SHARP)
+    attention.v_proj.weight.zero_()
+    attention.v_proj.weight[:width] = torch.eye(*attention.v_proj.weight[:width].shape)
+    attention.v_proj.bias.zero_()
+    attention.o_proj.bias.zero_()
 
 
 def started_from(target: Frozen, folder: Path) -> BlockHead:

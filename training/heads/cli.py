@@ -241,7 +241,9 @@ def block(
     else:
         end = mask if mask is not None else int(target.model.config.eos_token_id)
         kind = "" if inner == "none" else inner
-        head = new_head(target, size, layers, end, None, seed, inner=kind, rank=rank, causal=causal)
+        fitting, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
+        rows = torch.cat([fitting.next() for _ in range(8)])
+        head = new_head(target, size, layers, end, rows, seed, inner=kind, rank=rank, causal=causal)
     earlier = counters(start) if start else None
     state = train(runs / name, head, target, batches, heldout, plan, earlier)
     folder = out or runs / name / "export"
