@@ -102,6 +102,9 @@ class SharedOptions:
     mtp: Annotated[
         str | None, _option(MODELS, help="Folder of multi-token-prediction modules for this target.")
     ] = None
+    block: Annotated[
+        str | None, _option(MODELS, help="Folder of a block head (DFlash, DSpark) for this target.")
+    ] = None
     device: Annotated[str, _option(MODELS, help="auto, cpu, cuda or mps.")] = "auto"
     dtype: Annotated[str, _option(MODELS, help="auto, float32, bfloat16 or float16.")] = "auto"
     option: Annotated[

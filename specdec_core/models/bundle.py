@@ -113,7 +113,7 @@ class Models:
         larger_draft: another draft that proposers can be set to use, to compare sizes.
         parallel_draft: a draft that was trained to guess several tokens in one pass, with mask tokens.
         foreign_draft: a draft with another tokenizer; see `translation`.
-        heads: trained heads by name: "medusa", "eagle", "eagle3", "mtp".
+        heads: trained heads by name: "medusa", "eagle", "eagle3", "mtp", "block".
         eos: token ids that end the text.
         turn_end: the token that ends an answer in the chat template, another end for prompts in that template.
         bos: the token an empty prompt starts from, if there is one.

@@ -38,6 +38,7 @@ def load_models(
     eagle: str | Path | None = None,
     eagle3: str | Path | None = None,
     mtp: str | Path | None = None,
+    block: str | Path | None = None,
     device: str | torch.device = "auto",
     dtype: str | torch.dtype = "auto",
     weights: str = "16-bit",
@@ -56,8 +57,8 @@ def load_models(
         parallel_draft: a draft trained with mask tokens, for the proposer 'parallel-draft'; likewise, and where none
             ships, `draft` serves if it was trained so.
         foreign_draft: a draft with another tokenizer, for the proposers 'text-draft' and 'shared-tokens'; likewise.
-        medusa, eagle, eagle3, mtp: heads of this kind, trained for the target: a folder or hub id; None takes those
-            that ship for it, if any.
+        medusa, eagle, eagle3, mtp, block: heads of this kind, trained for the target: a folder or hub id; None takes
+            those that ship for it, if any.
         device: auto (cuda, mps, cpu), or one of these; torch's own will do.
         dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16; likewise.
         weights: on a CPU "16-bit" (float16 where it holds the weights exactly, else float32), or "8-bit": every weight
@@ -78,7 +79,7 @@ def load_models(
     drafts = {
         "draft": draft, "larger_draft": larger_draft, "parallel_draft": parallel_draft, "foreign_draft": foreign_draft
     }  # fmt: skip
-    heads = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3, "mtp": mtp}
+    heads = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3, "mtp": mtp, "block": block}
     return _load(name, drafts, heads, chosen_device, chosen_dtype, bits, graphs, report, say)
 
 

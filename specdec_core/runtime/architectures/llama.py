@@ -138,7 +138,7 @@ class LlamaLayers:
         # of all layers at once: a view costs as much as a small operation
         written = whole[:, :, :, end : end + count].unbind()
         seen = whole[:, :, :, : end + count].flatten(0, 1).unbind()
-        attend = self._attending(count, mask)
+        attend = self.attending(count, mask)
 
         def attention(rows: Tensor, block: Rows) -> Tensor:
             written, keys, values = block
@@ -158,13 +158,13 @@ class LlamaLayers:
         block: Block,
     ) -> Tensor:
         """One layer: its attention reads `rows` (n, in), and what it found is added to `onto` (n, d)."""
-        mixed = attention(self._turned(layer, rows, *angles), block)
+        mixed = attention(self.turned(layer, rows, *angles), block)
         states = onto + layer.attention_output.forward(mixed)
         gate, up = layer.gate_and_up.forward(layer.before_mlp(states)).chunk(2, -1)
         found: Tensor = states + layer.down.forward(layer.activation(gate).mul_(up))
         return found
 
-    def _attending(self, count: int, mask: Tensor | None) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    def attending(self, count: int, mask: Tensor | None) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
         """Attention of a pass's queries (n, heads, width) to a layer's keys and values (shared heads, m, width), as
         rows (n, heads × width)."""
         heads, shared, width = self.heads, self.shared_heads, self.width
@@ -200,7 +200,7 @@ class LlamaLayers:
         )
         return mixed.transpose(1, 2).flatten(2)
 
-    def _turned(self, layer: _Layer, states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def turned(self, layer: _Layer, states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """A layer's queries, keys and values (n, heads, width), the first two turned by their positions (RoPE)."""
         count, shared, turned = states.shape[0], self.shared_heads, self.heads + self.shared_heads
         rows = layer.attention_input.forward(layer.before_attention(states)).view(count, -1, self.width)
