@@ -164,23 +164,8 @@ def _form(
                 if cases
                 else "Choose at least one kind of text, or bring a file."
             )
-        if said := _others(
-            [families[name] for name in named if name in families], lanes[0].repetition_penalty
-        ):
-            st.caption(f":material/repeat: {plain(said)}")
         if said := refusal or refused:
             st.error(plain(said), icon=":material/error:")
-
-
-def _others(kinds: Sequence[presets.PromptFamily], swept: float | None) -> str | None:
-    """Which of these kinds are raced alone without the penalty that a sweep has for all, as a sentence, if any."""
-    without = [kind.title for kind in kinds if kind.repetition_penalty == 1]
-    if swept in (None, 1) or not without:
-        return None
-    return (
-        "Every prompt of a sweep gets this penalty. Raced alone, an example of these kinds gets none by default: "
-        f"{', '.join(without)}."
-    )
 
 
 def _penalty(given: float | None) -> str:
