@@ -124,6 +124,7 @@ export const MESSAGES = /** @type {const} */ ({
     againFrom: "From here on, the text repeats itself word for word. That is easy to guess.",
     "repeats(n, of)": "{n} of {of} repeat",
     repeatsMean: "These tokens repeat earlier text word for word. That is easy to guess, which can flatter a proposer.",
+    "penalised(words, value)": "{words}, under a repetition penalty of {value:decimal}",
     "repeating(words, n, of)": "{words}; {n} of {of, one {{of} token} other {{of} tokens}} repeat (↺)",
     differs: "differs",
     "fork(label)": "From here on, the text differs from that of {label}.",

@@ -123,6 +123,7 @@ export const MESSAGES = /** @type {const} */ ({
     againFrom: "Von hier an wiederholt sich der Text Wort für Wort. Das ist leicht zu raten.",
     "repeats(n, of)": "{n} von {of} wiederholt",
     repeatsMean: "Diese Tokens wiederholen früheren Text Wort für Wort. Das ist leicht zu raten und kann die Zahlen der Spur schönen.",
+    "penalised(words, value)": "{words}, bei einem Abzug für Wiederholungen von {value:decimal}",
     "repeating(words, n, of)": "{words}; {n} von {of, one {{of} Token} other {{of} Tokens}} wiederholt (↺)",
     differs: "weicht ab",
     "fork(label)": "Von hier an weicht der Text von dem von {label} ab.",
