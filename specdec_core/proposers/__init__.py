@@ -27,6 +27,7 @@ _TABLE = (  # folder.file.class, in the order in which they are offered
     "heads.eagle.Eagle",
     "heads.eagle3.Eagle3",
     "heads.mtp.Mtp",
+    "heads.block.WholeBlock",
     "draft.early_exit.EarlyExit",
     "lookup.lookahead.Lookahead",
     "lookup.recycling.Recycling",

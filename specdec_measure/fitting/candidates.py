@@ -50,6 +50,11 @@ _SPACE: dict[str, list[Changes]] = {
         {"options": {"depth": depth, "top_k": top_k, "nodes": nodes}}
         for depth, top_k, nodes in ((1, 2, 2), (3, 2, 5), (2, 2, 3), (3, 1, 3), (3, 3, 8))
     ],
+    "block": [
+        *({"draft_length": gamma} for gamma in (3, 7, 2, 5)),
+        *({"options": {"nodes": nodes}} for nodes in (8, 4, 16)),
+        {"draft_length": 7, "length_policy": "cost-aware"},
+    ],
     "medusa": [{"options": {"nodes": nodes}} for nodes in (4, 16, 8, 2, 32)],
     "prompt-lookup": [
         {"draft_length": gamma, "options": {"max_ngram": ngram}}

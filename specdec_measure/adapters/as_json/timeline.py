@@ -15,7 +15,7 @@ from specdec_measure.adapters.acceptance import count, numbers
 from specdec_measure.adapters.form import Event, choices, inside
 
 # Those that guess in every pass of vLLM's; the others (look-ups, and names that are not known here) may find nothing.
-ALWAYS = {"draft-model", "parallel-draft", "shared-tokens", "eagle", "eagle3", "mtp", "medusa"}
+ALWAYS = {"draft-model", "parallel-draft", "shared-tokens", "eagle", "eagle3", "mtp", "medusa", "block"}
 
 
 def trace(answer: Event, *, proposer: str, temperature: float, rule: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import plotly.graph_objects as go
 from pydantic import Field, field_validator, model_validator
 
-from app.charts.chart import Chart
+from app.charts.chart import ABOVE, Chart, lay_out
 from app.course.drawing.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
 from app.course.facts import rules
 from app.course.facts.rules import EXACT, Options
@@ -303,14 +303,12 @@ def pace(given: With, stop: float, cost: float, words: Words) -> Chart:
 
 
 def _frame(figure: go.Figure, x: str, y: str, across: Any, up: Any) -> None:
-    figure.update_layout(
-        height=400,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": ""},
-        xaxis={"title": x, "range": across, "zeroline": across is not None},
-        yaxis={"title": y, "range": up, "zeroline": False},
-        hovermode="closest",
-        dragmode=False,
+    lay_out(
+        figure,
+        400,
+        {"title": x, "range": across, "zeroline": across is not None},
+        {"title": y, "range": up},
+        legend=ABOVE,
     )
 
 

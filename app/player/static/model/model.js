@@ -36,6 +36,7 @@ const DRAWING = new Set([
   "branching",
   "oracle",
   "blind",
+  "block",
 ]); // above temperature 0
 const FIXED = new Set(["likeliest", "most-likely", "repeat-last"]); // but not with these options
 
@@ -245,6 +246,7 @@ export function laneOf(trace, label) {
     draws:
       (number(settings.temperature) ?? 0) > 0 &&
       DRAWING.has(proposer === "combined" ? String(settings.options?.model ?? "draft-model") : proposer) &&
+      !(proposer === "block" && number(settings.options?.nodes)) && // its trees are not drawn
       !FIXED.has(String(settings.options?.draw ?? settings.options?.guess)),
   };
 }

@@ -21,7 +21,7 @@ import { W } from "../text/text_proposer.js";
  *   note: Note, settings: Settings}} Scene
  */
 
-const HEADS = ["medusa", "eagle", "eagle3", "mtp"]; // which multiply probabilities along a path
+const HEADS = ["medusa", "eagle", "eagle3", "mtp", "block"]; // which multiply probabilities along a path
 const OVERLAPPING = ["draft-model", "branching", "shared-tokens"];
 /** @type {Record<string, (scene: Scene) => string>} */
 const FACTS = {
@@ -32,6 +32,7 @@ const FACTS = {
     W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
   mtp: (scene) =>
     W.mtp(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
+  block: (scene) => W.block(number(scene.note.slots), drafted(scene)),
   suffix: (scene) =>
     W.suffix(
       number(scene.note.match_length),

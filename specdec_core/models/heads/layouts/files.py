@@ -23,6 +23,7 @@ WEIGHTS = {
     "eagle": ("model.safetensors",),
     "eagle3": ("model.safetensors",),
     "mtp": ("mtp.safetensors", "model.safetensors"),
+    "block": ("model.safetensors",),
 }
 """The files of each kind; the first one found is used, before numbered ones with an index."""
 INDEX = "model.safetensors.index.json"
@@ -40,7 +41,7 @@ def read(source: str, kind: str) -> Contents:
     Raises:
         ModelError: with one sentence, if something is missing, damaged, a pickle, or of another kind.
     """
-    name, title = short(source), TITLES[kind].removeprefix("an ")
+    name, title = short(source), TITLES[kind].removeprefix("an ").removeprefix("a ")
     hub.check_present(source)
     config = read_config(source, title)
     tried = (weights(source, one) for one in (kind, *WEIGHTS))
@@ -57,10 +58,10 @@ def read(source: str, kind: str) -> Contents:
     if found is not None and found.name in NOT_RUN:
         raise ModelError(
             f"'{name}' holds {found.title} (it has '{found.sign}'), a kind that is not run here. Choose Medusa, EAGLE "
-            "or EAGLE-3 heads or MTP modules."
+            "or EAGLE-3 heads, MTP modules, or a DFlash or DSpark head."
         )
-    if found is not None and found.name != kind:
-        raise ModelError(f"'{name}' holds {found.title}; load it as {found.name}=….")
+    if found is not None and found.loads_as != kind:
+        raise ModelError(f"'{name}' holds {found.title}; load it as {found.loads_as}=….")
     return Contents(name, config, places, maker(config), targets)
 
 

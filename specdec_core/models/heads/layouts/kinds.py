@@ -11,12 +11,13 @@ TITLES = {
     "eagle": "an EAGLE head",
     "eagle3": "an EAGLE-3 head",
     "mtp": "MTP modules",
+    "block": "a block head",
 }
 """The kinds that are run here, as `load_models` names them, and what a folder of each holds."""
+BLOCKS = {"dflash": "a DFlash head", "dspark": "a DSpark head"}
+"""The kinds of block heads that are run here."""
 NOT_RUN = {
-    "dflash": "a DFlash head",
     "dflash2": "a DFlash 2 head",
-    "dspark": "a DSpark head",
     "domino": "a Domino head",
     "lilicorr": "a LiLiCorr head",
     "jetspec": "a JetSpec head",
@@ -57,7 +58,7 @@ class HeadKind(NamedTuple):
     """What a folder holds.
 
     Attributes:
-        name: a key of `TITLES` or `NOT_RUN`.
+        name: a key of `TITLES`, `BLOCKS` or `NOT_RUN`.
         sign: the entry or tensor by which it was recognised.
     """
 
@@ -67,7 +68,12 @@ class HeadKind(NamedTuple):
     @property
     def title(self) -> str:
         """What it is called in a sentence."""
-        return TITLES.get(self.name) or NOT_RUN[self.name]
+        return (TITLES | BLOCKS).get(self.name) or NOT_RUN[self.name]
+
+    @property
+    def loads_as(self) -> str:
+        """The name under which `load_models` takes it."""
+        return "block" if self.name in BLOCKS else self.name
 
 
 def recognise(config: Mapping[str, Any], names: Iterable[str]) -> HeadKind | None:
@@ -92,18 +98,18 @@ def recognise(config: Mapping[str, Any], names: Iterable[str]) -> HeadKind | Non
 def _announced(config: Mapping[str, Any]) -> HeadKind | None:
     """The kind that the configuration names itself: only kinds that no other layout shares a name with."""
     stated = config.get("speculators_model_type")
-    if isinstance(stated, str) and stated in {**TITLES, **NOT_RUN}:
+    if isinstance(stated, str) and stated in {**TITLES, **BLOCKS, **NOT_RUN}:
         return HeadKind(stated, "speculators_model_type")
     if isinstance(config.get("dflash_config"), Mapping):
         inner = config["dflash_config"].get("projector_type")
-        name = inner if isinstance(inner, str) and inner in NOT_RUN else "dflash"
+        name = inner if isinstance(inner, str) and inner in {**BLOCKS, **NOT_RUN} else "dflash"
         return HeadKind(name, "dflash_config")
     architectures = config.get("architectures")
     listed = [one for one in architectures if isinstance(one, str)] if isinstance(architectures, list) else []
     for architecture in [*listed, str(config.get("model_type"))]:
         plain = re.sub(r"[^a-z0-9]", "", architecture.lower())
         # "dflash2" before "dflash"
-        for name in sorted(NOT_RUN, key=len, reverse=True):
+        for name in sorted({**BLOCKS, **NOT_RUN}, key=len, reverse=True):
             if name.replace("_", "") in plain:
                 return HeadKind(name, architecture)
     return None
