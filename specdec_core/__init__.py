@@ -41,7 +41,7 @@ _HOMES = {
     "TokenTree": "specdec_core.tree",
     "Trace": "specdec_core.record.trace",
     "TraceError": "specdec_core.foundations.errors",
-    "assemble": "specdec_core.models.loading",
+    "assemble": "specdec_core.models.assembling",
     "decode": "specdec_core.engine.decode",
     "decode_batch": "specdec_measure.batch.decode",
     "fit": "specdec_measure.fitting.run",
@@ -91,8 +91,9 @@ if TYPE_CHECKING:
         SpecdecError,
         TraceError,
     )
+    from specdec_core.models.assembling import assemble
     from specdec_core.models.bundle import Models
-    from specdec_core.models.loading import assemble, load_models
+    from specdec_core.models.loading import load_models
     from specdec_core.models.tokens.chat import Chat
     from specdec_core.proposers import PROPOSERS
     from specdec_core.record.read import read_traces

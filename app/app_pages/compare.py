@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.choosing import controls, model_picker, more, prompt, warming
+from app.choosing import controls, model_picker, more_settings, prompt, warming
 from app.compare import editor, form, result
 from app.lanes import page_settings
 from app.player import CURSOR
@@ -52,8 +52,8 @@ with st.container(border=True, key="desk"):
             )
         with st.expander("Models, text and seed", icon=":material/tune:", key="more"):
             model_picker.draw()
-            more.text_settings(models)
-            more.sampling_settings(models)
+            more_settings.text_settings(models)
+            more_settings.sampling_settings(models)
         run.buttons("Race all lanes on this prompt.", on_click=form.race)
         if said := controls.penalty_note():
             st.caption(f":material/repeat: {plain(said)}; see the settings.")

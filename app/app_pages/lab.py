@@ -5,7 +5,16 @@ from __future__ import annotations
 import streamlit as st
 
 from app import services
-from app.choosing import controls, current, form, lane_form, model_picker, more, prompt, warming
+from app.choosing import (
+    controls,
+    current,
+    form,
+    lane_form,
+    model_picker,
+    more_settings,
+    prompt,
+    warming,
+)
 from app.decoding.models import ModelChoice
 from app.player import CURSOR
 from app.running import flow, header_links, headline, results
@@ -40,7 +49,7 @@ with st.container(border=True, key="desk"):
         with st.container(horizontal=True, vertical_alignment="center"):
             run.buttons("Race plain decoding against the proposer on this prompt.")
             with st.popover("More settings", icon=":material/tune:", key="more"):
-                more.draw(models)
+                more_settings.draw(models)
         notice = st.container()
 
 run.follow(controls.request)

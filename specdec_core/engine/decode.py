@@ -9,6 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from specdec_core.columns.recorder import Recorder
 from specdec_core.foundations.randomness import Stream, uniforms
 from specdec_core.lengths import room
 from specdec_core.models.bundle import Models
@@ -16,7 +17,6 @@ from specdec_core.models.tokens.chat import Prompt
 from specdec_core.record.schema import EndReason, Round, Source, Verdict
 from specdec_core.record.stats import RoundTally
 from specdec_core.record.trace import Trace
-from specdec_core.recording.recorder import Recorder
 from specdec_core.round import Context, DraftedAhead, Judged, Outcome, Proposal, RoundResult
 from specdec_core.rules import Decision
 from specdec_core.runtime import PREFILL_CHUNK
@@ -300,7 +300,7 @@ class LaneDecoder:
         return scores.softmax(-1), q
 
     def _step(self, row: Round) -> Step:
-        output, candidates = self.text.output, row.note.get("candidates")
+        output, candidates, by = self.text.output, row.note.get("candidates"), row.note.get("by")
         return Step(
             lane=self.number,
             round=row.index,
@@ -320,6 +320,7 @@ class LaneDecoder:
             commit_s=row.commit_s,
             ahead_s=row.ahead_s,
             candidates=candidates if isinstance(candidates, int) else None,
+            by=by if isinstance(by, str) else None,
         )
 
 

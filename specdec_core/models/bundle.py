@@ -13,7 +13,7 @@ from specdec_core.runtime.architectures.recurrent import RecurrentReader, attent
 from specdec_core.runtime.architectures.t5 import EncoderDecoder
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import Graphs
-from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
+from specdec_core.runtime.reader import CausalReader, Reader, compile_checked, lean_forward
 from specdec_core.runtime.thread_tuner import ThreadTuner, thread_tuner
 from specdec_core.runtime.windows import Windows
 
@@ -89,9 +89,11 @@ class HubModel:
         mask = getattr(model.config, "pard_token", None)
         self.mask = mask if isinstance(mask, int) and 0 <= mask < self.vocabulary else None
 
-    def arrange(self, steps: bool = False) -> None:
+    def arrange(self, steps: bool = False, bits: int = 16) -> None:
         """Store its weights for a CPU, where they are on one; `steps`: for passes over one token. See `cpu_linear`."""
-        arrange(self.model, self.lean.joined() if self.lean else (), steps)
+        arrange(self.model, self.lean.joined() if self.lean else (), steps, bits=bits)
+        if self.lean is not None:
+            compile_checked(self.lean, self.model, self.info.name)
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         if self.graphs:

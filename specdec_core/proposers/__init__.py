@@ -21,6 +21,7 @@ _TABLE = (  # folder.file.class, in the order in which they are offered
     "draft.shared_tokens.SharedTokens",
     "lookup.prompt_lookup.PromptLookup",
     "lookup.suffix.Suffix",
+    "combined.Combined",
     "draft.branching.Branching",
     "heads.medusa.Medusa",
     "heads.eagle.Eagle",

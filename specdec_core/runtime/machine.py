@@ -14,6 +14,7 @@ from specdec_core.foundations.errors import ModelError
 from specdec_core.foundations.lazy_torch import torch
 
 DTYPES = ("float32", "bfloat16", "float16")
+WEIGHTS = ("16-bit", "8-bit")
 
 
 def choose_device(device: str | torch.device) -> torch.device:
@@ -55,6 +56,26 @@ def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
         raise ModelError(f"There is no dtype '{dtype}'; expected auto, {', '.join(DTYPES)}.")
     chosen: torch.dtype = getattr(torch, dtype)
     return chosen
+
+
+def choose_bits(weights: str, device: torch.device, dtype: torch.dtype) -> int:
+    """The bits of a weight.
+
+    Raises:
+        ModelError: if there are no such weights, or this machine cannot compute with them.
+    """
+    if weights not in WEIGHTS:
+        raise ModelError(f"There are no weights '{weights}'; expected {' or '.join(WEIGHTS)}.")
+    if weights == "16-bit":
+        return 16
+    from .compiled.library import library
+
+    if device.type != "cpu" or dtype != torch.float32 or library() is None:
+        raise ModelError(
+            "8-bit weights are computed in float32 on a CPU with AVX2, under Linux; this is "
+            f"{str(dtype).removeprefix('torch.')} on {describe(device)}. Choose 16-bit weights."
+        )
+    return 8
 
 
 def describe(device: torch.device) -> str:

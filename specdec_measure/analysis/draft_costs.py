@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from specdec_core.proposers import Proposer
+from specdec_core.foundations.errors import SpecdecError
+from specdec_core.proposers import PROPOSERS, Proposer
+from specdec_core.settings import Settings
 
 DraftsWith = Literal["nothing", "draft", "heads", "first layers"]
 """What a proposer drafts with: nothing, the draft model, trained heads, or the target's first layers."""
+
+
+def proposer_of(settings: Mapping[str, Any]) -> type[Proposer] | None:
+    """The proposer of a record's settings, as its options make it; None if it is not known here."""
+    kind = PROPOSERS.get(str(settings.get("proposer", "")))
+    try:
+        return kind.resolved(kind.read_options(Settings(**settings))) if kind else None
+    except SpecdecError:  # options of another version
+        return kind
 
 
 def drafts_with(kind: type[Proposer]) -> DraftsWith:
@@ -61,6 +72,10 @@ ASSUMPTIONS = {
     ),
     "prompt-lookup": "Searching the text runs no model and costs nothing here.",
     "suffix": "Searching the text and earlier ones runs no model and costs nothing here.",
+    "combined": (
+        "Rounds that were looked up cost no drafting; in the others a pass of the model costs what the profile gives "
+        "for its draft model, or its heads are priced by size."
+    ),
     "branching": (
         "A draft pass costs what the profile gives for its draft model, each level as wide as recorded."
     ),

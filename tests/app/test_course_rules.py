@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise, product
 
 import pytest
@@ -195,3 +196,32 @@ def test_turning_the_dial() -> None:
     assert LOSSLESS in written(
         change.parts({"rule": "ensemble", "knob-ensemble": 0})
     )  # w = 1 is the exact rule
+
+
+def test_a_target_cut_off_at_the_threshold_by_hand(given: dial.With) -> None:
+    """One guess on one row: p without its last two tokens is (4/7, 3/7, 0, 0), so every text of it is 0.3 away; a
+    threshold above all tokens keeps the likeliest. Catches: a row that is not made whole again, a distance from the cut
+    target instead of the whole one, the other rule's threshold."""
+    rows = tuple(tuple(given.p[0]) for _ in given.p)
+    found = rules.cut_target(rows, rows, 1, "confidence", (("threshold", 0.3),))
+    assert found.first == pytest.approx((4 / 7, 3 / 7, 0, 0))
+    assert found.distance == pytest.approx(1 - 0.7**2)  # of two tokens: one kept, and the bonus
+    alone = rules.cut_target(rows, rows, 1, "confidence", (("threshold", 0.99),))
+    assert alone.first == pytest.approx((1, 0, 0, 0))
+    entropy = -sum(x * math.log(x) for x in rows[0])
+    bar = 0.5 * math.exp(-entropy)
+    assert 0.1 < bar < 0.2
+    typical = rules.cut_target(rows, rows, 1, "typical", (("epsilon", 1.0), ("delta", 0.5)))
+    assert typical.first == pytest.approx((4 / 9, 3 / 9, 2 / 9, 0))
+
+
+@pytest.mark.parametrize("rule", ["typical", "confidence"])
+def test_both_ways_of_leaving_out_unlikely_tokens_are_shown(given: dial.With, rule: str) -> None:
+    """Catches: a dotted path that is missing, or drawn for a rule without a threshold."""
+    words = Words("en", reading.FOLDER)
+    chart = dial.plane(given, rule, dial.KNOBS[rule][1], 0.0, words)
+    (drawn,) = [one for one in chart.figure.data if one.name == words("dial.cut")]
+    there = dial.at_cut(given, rule, dial.KNOBS[rule][1])
+    assert (drawn.x[1], drawn.y[1]) == pytest.approx((there.distance, there.tokens))
+    other = dial.plane(given, "ensemble", dial.KNOBS["ensemble"][1], 0.0, words)
+    assert words("dial.cut") not in [one.name for one in other.figure.data]

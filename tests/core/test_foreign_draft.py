@@ -13,8 +13,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 import specdec_core as sd
+from specdec_core.models.assembling import assemble, foreign
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.loading import assemble, foreign
 from specdec_core.models.tokens.tokenizer import HubCodec
 from specdec_core.models.tokens.translation import ForeignDraft, Spelling
 from specdec_core.proposers.draft.shared_tokens import SharedReader

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 import specdec_core as sd
+from specdec_core.models.assembling import assemble
 from specdec_core.models.bundle import NarrowModel
-from specdec_core.models.loading import assemble
 from specdec_core.runtime import cpu_linear
 from specdec_core.runtime.architectures.t5 import EncoderDecoderReader
 from specdec_core.runtime.kv import KVLayer, KVMemory

@@ -34,7 +34,9 @@ READERS: dict[str, Callable[[str, Target], MedusaHeads | Continuing | BlockHead]
 }
 
 
-def load_heads(target: PreTrainedModel, sources: Mapping[str, str | None]) -> dict[str, nn.Module]:
+def load_heads(
+    target: PreTrainedModel, sources: Mapping[str, str | None], bits: int = 16
+) -> dict[str, nn.Module]:
     """The heads of these folders or hub ids, by the names in `catalogue.HEADS`, in the target's dtype, on its device.
 
     Raises:
@@ -49,11 +51,15 @@ def load_heads(target: PreTrainedModel, sources: Mapping[str, str | None]) -> di
         # copies a draft vocabulary's rows before the matrix is packed
         head.output(target.get_output_embeddings())
         if isinstance(head, MedusaHeads):
-            arrange(head, steps=True, replace=True)  # they read one token per pass
+            arrange(head, steps=True, replace=True, bits=bits)  # they read one token per pass
         elif isinstance(head, BlockHead):
-            arrange(head, head.lean(), replace=True)
+            arrange(head, head.lean(), replace=True, bits=bits)
         else:
-            arrange(head, lighten(head, f"{kind} heads", target.get_input_embeddings()), replace=True)
+            arrange(
+                head, lighten(head, f"{kind} heads", target.get_input_embeddings()), replace=True, bits=bits
+            )
+            if head.lean is not None:
+                head.lean.compile()
     return dict(heads)
 
 

@@ -22,6 +22,7 @@ from specdec_core.runtime.architectures.llama import (
     Product,
     norm_of,
 )
+from specdec_core.runtime.compiled.layers import CompiledLayers, suits
 from specdec_core.runtime.kv import KVMemory
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class Lean:
         """The joined products, for packing."""
         return self.layers.joined()
 
+    def compile(self) -> None:
+        """Let whole passes run in the compiled kernels, where all products do."""
+        if suits(self.layers):
+            self.layers.compiled = CompiledLayers(self.layers)
+
     def undo(self) -> None:
         """Let the norms compute as before."""
         for module in self.norms:
@@ -69,6 +75,10 @@ class Lean:
         """
         layers, first = self.layers, step * self.per_pass
         layers.prepare(memory.capacity)
+        if layers.compiled is not None:
+            return layers.compiled(
+                onto, positions, mask, memory, first=first, last=first + self.per_pass, read=rows
+            )[0]
         blocks, attention = layers.reading(memory, len(rows), mask)
         angles = layers.angles(positions)
         for layer, block in zip(layers.layers[first : first + self.per_pass], blocks, strict=True):

@@ -301,7 +301,8 @@ class DraftModel(Proposer):
                 return report
             report.dropped = guess.given_up(guess.size + self.dropped)
         before = len(context.tokens) - len(outcome.tokens)
-        self.draft.rewind(min(self.read, before + len(outcome.path)))
+        # it may not have drafted this round, see `combined`
+        self.draft.rewind(min(self.draft.length, self.read, before + len(outcome.path)))
         return report
 
     def close(self) -> None:

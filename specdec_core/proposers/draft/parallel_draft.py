@@ -12,7 +12,7 @@ from specdec_core.round import Context, Outcome, Proposal
 from specdec_core.sampling import draw, first_best
 from specdec_core.tree import TokenTree
 
-from .draft_model import fit, own, readable
+from .draft_model import fit, readable
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +32,7 @@ class ParallelDraft(Proposer):
         "slower when the later guesses, made without the earlier ones, are wrong too often."
     )
     needs = ("draft",)
-    uses = ("length", "more")
+    uses = ("length", "slots")
 
     @classmethod
     def why_not(cls, models: Models, person: bool = True) -> str | None:
@@ -72,19 +72,23 @@ class ParallelDraft(Proposer):
         rows = self.draft.read(read[0], TokenTree.chain(read[1:]))[-length:]
         self.draft.keep(range(len(unread)))
         logits = fit(rows, context.vocabulary)
+        if context.policy.can_stop:  # by the marginals alone, before a token is drawn
+            confidences: list[float] = logits.softmax(-1).amax(-1).tolist()
+            logits = logits[: context.policy.slots(context, confidences)]
+        if not len(logits):
+            return Proposal(TokenTree(), passes=1)
         tokens, q, scores = self._drawn(context, logits)
         return Proposal(
             TokenTree.chain(tokens),
             torch.stack(q) if q else None,
-            logits[: len(tokens)],
+            logits,
             None if context.past is None else torch.stack(scores),
             passes=1,
             note={"draft_read": len(read), "masks": length - 1},
         )
 
     def _drawn(self, context: Context, logits: Tensor) -> tuple[list[int], list[Tensor], list[Tensor]]:
-        """A token of each position, until the policy stops, the distributions they were drawn from, and their logits
-        after penalties."""
+        """A token of each position, the distributions they were drawn from, and their logits after penalties."""
         numbers = [] if context.warp.greedy else context.uniforms(longest(context.settings))
         tokens: list[int] = []
         q: list[Tensor] = []
@@ -98,13 +102,6 @@ class ParallelDraft(Proposer):
                 q.append(context.warp(scores))
                 token = draw(q[-1], numbers[place])
             tokens.append(int(token))
-            more = place + 1 < len(logits)
-            if (
-                more
-                and context.policy.can_stop
-                and not context.policy.more(context, place + 1, own(scores, token))
-            ):
-                break
         return tokens, q, after
 
     def observe(self, context: Context, outcome: Outcome) -> None:

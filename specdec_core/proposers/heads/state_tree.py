@@ -11,7 +11,9 @@ guesses, and the last one goes on with its own states.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from heapq import nlargest
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 class StateTree(Proposer):
     """Keeps the modules' memories in step with the target's states; the tree is deterministic at every temperature."""
 
-    uses = ("deeper", "nodes")
+    uses = ("deeper", "nodes")  # a chain (`top_k` 1) "more" and "slots"
 
     class Options(Proposer.Options):
         depth: int = Field(
@@ -120,7 +122,11 @@ class StateTree(Proposer):
         found = self._candidates(depth, room, context, temperature)
         values, order = found.scores.sort(descending=True, stable=True)  # ties: parents come first
         chances = values[:room].exp().tolist()
-        count = max(0, min(len(chances), context.policy.nodes(context, chances, found.levels)))
+        if self.options.top_k == 1:
+            wanted = context.policy.slots(context, _conditional(chances), found.levels)
+        else:
+            wanted = context.policy.nodes(context, chances, found.levels)
+        count = max(0, min(len(chances), wanted))
         sent = sorted(order[:count].tolist())  # level by level, siblings by probability
         number = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(sent)}
         tree = TokenTree(
@@ -219,6 +225,9 @@ class StateTree(Proposer):
         if not context.policy.can_stop:
             return True
         values = torch.cat(scores).exp().tolist()
+        if wide == 1:
+            most = min(self.options.depth, context.limit)
+            return context.policy.more(replace(context, length=most), level, _conditional(values)[-1])
         front = nlargest(wide, values[-len(scores[-1]) :])
         return context.policy.deeper(context, level, values, front, room)
 
@@ -267,3 +276,8 @@ class StateTree(Proposer):
         mask = states.new_zeros(len(tokens), total)
         mask[:, total - visible.shape[1] :].masked_fill_(~visible, self.blocked)
         return self.head.follow(tokens, states, places, mask, self.embedding, self.memories[step], step)
+
+
+def _conditional(chances: list[float]) -> list[float]:
+    """Each node's probability given those before it, of a chain whose products along the path these are."""
+    return [chance / above if above > 0.0 else 0.0 for above, chance in pairwise([1.0, *chances])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import Field
@@ -10,6 +11,9 @@ from pydantic import Field
 from specdec_core.proposers.contract import Proposer, Resources
 from specdec_core.round import Context, Note, Outcome, Proposal
 from specdec_core.tree import TokenTree
+
+CONTINUATIONS = 4  # different ones counted by `leading`
+LEAD = 3  # how many times as frequent as all others together the one that is copied has to be
 
 
 class PromptLookup(Proposer):
@@ -24,6 +28,12 @@ class PromptLookup(Proposer):
       equal ones, the one seen last).
     - `last`: not the longest suffix but the most recent occurrence of the last token; the match is as long
       as the text agrees there. Recent context may predict better than a long match.
+    - `leading`: only `max_ngram` tokens; what followed each occurrence is counted as a whole, the first four different
+      continuations of a length, and the most frequent one is copied if it leads the others three to one (the idea of
+      llama.cpp's `ngram-map-k4v`).
+    - `walk`: only `max_ngram` tokens, of which the newest follower is known; it is taken, and the last tokens, it
+      among them, are looked up again (the idea of llama.cpp's `ngram-mod`, without the collisions of its table). So a
+      copy may change from one place of the text to another.
 
     With `max_ngram` 1 this is a table of word pairs. An encoder–decoder model's source counts as earlier text: the
     note's `match_start` counts in source and text joined. `matches` is the number of candidate places, `votes` how
@@ -44,10 +54,18 @@ class PromptLookup(Proposer):
             le=16,
             description="The longest sequence that is looked up, in tokens; 1 looks up the last token alone.",
         )
-        match: Literal["longest", "first", "last", "most-frequent"] = Field(
+        match: Literal["longest", "first", "last", "most-frequent", "leading", "walk"] = Field(
             "longest",
             description="Which match is copied. Of the longest: 'longest' takes the newest, 'first' the earliest, "
-            "'most-frequent' the one that continues as most do; 'last' takes the newest of any length.",
+            "'most-frequent' the one that continues as most do; 'last' takes the newest of any length. Of the whole "
+            "sequence only: 'leading' takes the continuation that is three times as frequent as all others together, "
+            "'walk' looks up again after each token.",
+        )
+        fewest: int = Field(
+            1,
+            ge=1,
+            le=64,
+            description="Copies of fewer tokens are not proposed; llama.cpp's ngram-mod wants 48.",
         )
 
     options: Options
@@ -62,32 +80,66 @@ class PromptLookup(Proposer):
 
     def propose(self, context: Context) -> Proposal:
         text, length = self.text, min(context.length, context.room)
-        sizes = (
-            [1] if self.options.match == "last" else range(min(self.options.max_ngram, len(text) - 1), 0, -1)
-        )
-        for size in sizes:
+        for size in self._sizes():
             places = self.followers.get(tuple(text[-size:]))
             if places:
-                start, votes = self._choose(places)
+                start, votes = self._choose(places, length)
                 size = self._agreeing(start) if self.options.match == "last" else size
-                copied = text[start : start + length]
+                copied = self._walk(length) if self.options.match == "walk" else text[start : start + length]
+                if len(copied) < min(self.options.fewest, length) or votes == 0:
+                    break
                 note: Note = {"match_start": start - size, "match_length": size, "copied": len(copied)}
                 note |= {"matches": len(places), **({"votes": votes} if votes else {})}
                 return Proposal(TokenTree.chain(copied), note=note)
         return Proposal(TokenTree(), note={"match_start": None})
 
+    def _sizes(self) -> Iterable[int]:
+        """How many of the last tokens are looked up, in order, until there is a match."""
+        longest = min(self.options.max_ngram, len(self.text) - 1)
+        if self.options.match in ("leading", "walk"):
+            return [longest] if longest == self.options.max_ngram else []
+        return [1] if self.options.match == "last" else range(longest, 0, -1)
+
     def observe(self, context: Context, outcome: Outcome) -> None:
         self._index(outcome.tokens)
 
-    def _choose(self, places: list[int]) -> tuple[int, int | None]:
-        """The follower to copy from, and its votes where they were counted."""
+    def _choose(self, places: list[int], length: int) -> tuple[int, int | None]:
+        """The follower to copy from, and its votes where they were counted; no vote if none leads."""
         if self.options.match == "first":
             return places[0], None
+        if self.options.match == "leading":
+            return self._leading(places, length)
         if self.options.match != "most-frequent":
             return places[-1], None
         newest_first = [self.text[place] for place in reversed(places)]
         token, votes = Counter(newest_first).most_common(1)[0]  # ties keep the order of first occurrence
         return places[-1 - newest_first.index(token)], votes
+
+    def _leading(self, places: list[int], length: int) -> tuple[int, int]:
+        """The newest place of the continuation that leads the others three to one, and how often it followed."""
+        counts: Counter[tuple[int, ...]] = Counter()
+        newest: dict[tuple[int, ...], int] = {}
+        for place in places:
+            if place + length > len(self.text):
+                break
+            continuation = tuple(self.text[place : place + length])
+            if continuation in counts or len(counts) < CONTINUATIONS:
+                counts[continuation] += 1
+                newest[continuation] = place
+        if not counts:
+            return places[-1], 0
+        (winner, votes), *others = counts.most_common()
+        return newest[winner], votes if votes >= LEAD * sum(count for _, count in others) else 0
+
+    def _walk(self, length: int) -> list[int]:
+        """The newest follower of the last tokens, of these and itself, and so on."""
+        walked = self.text[-self.options.max_ngram :]
+        for _ in range(length):
+            places = self.followers.get(tuple(walked[-self.options.max_ngram :]))
+            if not places:
+                break
+            walked.append(self.text[places[-1]])
+        return walked[self.options.max_ngram :]
 
     def _agreeing(self, follower: int) -> int:
         """How many tokens before `follower` are those that the text ends with, at most `max_ngram`."""

@@ -9,14 +9,17 @@ views of it. `reader.lean_forward` compares the result with that of transformers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers.activations import SiLUActivation
 
+from specdec_core.runtime.compiled.layers import CompiledLayers
+from specdec_core.runtime.compiled.layers import suits as suits_compiled
 from specdec_core.runtime.kv import KVMemory
 from specdec_core.runtime.windows import Windows
 
@@ -74,6 +77,8 @@ class _Layer:
     gate_and_up: Joined
     activation: Product
     down: nn.Linear
+    norms: tuple[Tensor | None, ...]  # weights: before attention and MLP, of queries and keys
+    silu: bool
 
 
 class LlamaLayers:
@@ -102,6 +107,8 @@ class LlamaLayers:
         self.layers = [self._layer(layer, norm) for layer, norm in zip(found, own, strict=True)]
         attention: Any = found[0].self_attn
         self.width, self.scaling = int(attention.head_dim), float(attention.scaling)
+        self.eps = {float(module.variance_epsilon) for layer in found for module in _norms(layer)}
+        self.compiled: CompiledLayers | None = None
         self._rotary, self._nothing = rotary, weight.new_zeros(1)
         self._angles = self._table(64)  # replaced as a whole: lanes in other threads read it
 
@@ -227,6 +234,16 @@ class LlamaLayers:
             gate_and_up=Joined((mlp.gate_proj, mlp.up_proj)),
             activation=mlp.act_fn.forward,
             down=mlp.down_proj,
+            norms=tuple(
+                None if one is None else one.weight
+                for one in (
+                    layer.input_layernorm if normed else None,
+                    layer.post_attention_layernorm,
+                    getattr(attention, "q_norm", None),
+                    getattr(attention, "k_norm", None),
+                )
+            ),
+            silu=type(mlp.act_fn) in (nn.SiLU, SiLUActivation),
         )
 
 
@@ -241,7 +258,7 @@ class LlamaForward(LlamaLayers):
         core: Any = model.model
         self.embedding: nn.Embedding = core.embed_tokens
         self.output: Any = model.get_output_embeddings()
-        self.norm = norm_of(core.norm)
+        self.norm, self._last_norm = norm_of(core.norm), core.norm.weight
         super().__init__(core.layers, model.config, core.rotary_emb, self.embedding.weight)
 
     def __call__(
@@ -267,10 +284,20 @@ class LlamaForward(LlamaLayers):
         Returns:
             Logits (1, m, V) in the model's dtype, and the states of all tokens (n, d) they are computed from.
         """
+        if self.compiled is not None:
+            rows = self.embedding.weight[tokens]
+            states, found = self.compiled(rows, positions, mask, memory, logits_to_keep, inner)
+            assert found is not None
+            return found.unsqueeze(0), states
         blocks, attention = self.reading(memory, tokens.shape[0], mask)
         states = self.states(tokens, positions, blocks, attention, inner)
         logits: Tensor = self.output(states[-logits_to_keep:])
         return logits.contiguous().unsqueeze(0), states
+
+    def compile(self) -> None:
+        """Let whole passes run in the compiled kernels, where all products do."""
+        if suits_compiled(self, self.output):
+            self.compiled = CompiledLayers(self, self._last_norm, self.output)
 
     def states(
         self,
@@ -312,6 +339,13 @@ def norm_of(module: Any) -> Product:
         return torch.mul(rows, scale).mul_(weight)
 
     return norm
+
+
+def _norms(layer: Any) -> Iterator[Any]:
+    """The norms of a decoder layer of transformers."""
+    for module in layer.modules():
+        if hasattr(module, "variance_epsilon"):
+            yield module
 
 
 def _itself(rows: Tensor) -> Tensor:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from specdec_core.columns.recorder import Recorder
 from specdec_core.engine.text import Text, names_of
 from specdec_core.models.tokens.tokenizer import Codec
 from specdec_core.record.schema import EndReason, Header, Verdict
 from specdec_core.record.stats import RoundTally
 from specdec_core.record.trace import Trace
-from specdec_core.recording.recorder import Recorder
 from specdec_core.round import Judged, Note, Proposal, RoundResult
 from specdec_core.rules import Decision
 from specdec_core.sampling import Warp, residual

@@ -14,7 +14,7 @@ from math import cos, pi, sin
 import plotly.graph_objects as go
 from pydantic import Field, field_validator
 
-from app.charts.chart import Chart
+from app.charts.chart import Chart, lay_out
 from app.course.drawing.scene import (
     Area,
     Columns,
@@ -208,13 +208,11 @@ def arcs(found: Found, words: Words, exact: str) -> Chart:
                 font={"size": 13},
             )
     tallest = max([copy.target - copy.source for copy in found.copies], default=1)
-    figure.update_layout(
-        height=230,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        dragmode=False,
-        hovermode="closest",
-        xaxis={"visible": False, "range": [0, total]},
-        yaxis={"visible": False, "range": [-0.2 * total, 1.2 * max(tallest, 0.5 * total)]},
+    lay_out(
+        figure,
+        230,
+        {"visible": False, "range": [0, total]},
+        {"visible": False, "range": [-0.2 * total, 1.2 * max(tallest, 0.5 * total)]},
     )
     alt = words("lookup.arcs", hits=len(hits), misses=len(found.copies) - len(hits))
     return Chart(figure, words("lookup.title"), exact, alt)

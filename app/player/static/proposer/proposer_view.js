@@ -111,6 +111,7 @@ function heading(title, scene) {
  * @returns {((scene: Scene) => (string|Node)[])|null}
  */
 function drawerOf(proposer, settings) {
+  if (proposer === "combined") return drawCombined;
   if (proposer === "lookahead") return drawLookahead;
   if (proposer === "prompt-lookup") return drawLookup;
   if (OVERLAPPING.includes(proposer) && settings.overlap === true) return drawAhead;
@@ -119,6 +120,19 @@ function drawerOf(proposer, settings) {
     el("p", { class: "window-line" }, FACTS[proposer](scene)),
     ...(HEADS.includes(proposer) ? drawPaths(scene) : []),
   ];
+}
+
+/**
+ * Who guessed, and what that one shows by itself.
+ * @param {Scene} scene
+ */
+function drawCombined(scene) {
+  const { by } = scene.note;
+  const options = { match: scene.settings.options?.lookup };
+  const settings = { ...scene.settings, options, overlap: false };
+  const drawer = by ? drawerOf(by, settings) : null;
+  const who = by && scene.round.copied ? "copied" : (by ?? null);
+  return [el("p", { class: "window-line" }, W.by(who)), ...(drawer ? drawer({ ...scene, settings }) : [])];
 }
 
 /**
