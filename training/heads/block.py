@@ -38,7 +38,7 @@ SEEN = ("cross-entropy", "distance", "confidence")  # the parts of the loss
 
 def usual_layers(count: int) -> tuple[int, ...]:
     """Layers of `count` whose inputs are read: four, evenly apart, up to the last one."""
-    return tuple(round(2 + (count - 3) * part / 3) for part in range(4))
+    return tuple(min(count - 1, round(2 + (count - 3) * part / 3)) for part in range(4))
 
 
 def new_head(
@@ -86,7 +86,7 @@ def _as_the_target(head: BlockHead, target: Frozen, rows: Tensor) -> None:
         known, normed = original.self_attn, original.input_layernorm(read)
         for name in ("k_proj", "v_proj"):
             heads = getattr(known, name).weight.unflatten(0, (-1, own.head_dim))
-            times = int(head.config.num_key_value_heads) // len(heads)
+            times = int(head.config.num_key_value_heads or 1) // len(heads)
             getattr(own, name).weight.copy_(heads.repeat_interleave(times, 0).flatten(0, 1))
         for name in ("q", "k"):
             made = getattr(known, f"{name}_proj")(normed).unflatten(-1, (-1, own.head_dim))
@@ -211,10 +211,11 @@ def decay(guesses: int, device: str | torch.device) -> Tensor:
 def loss(head: BlockHead, target: Frozen, seed: int = 0) -> Objective:
     """Maps ids int64 (b, t + 1) to the loss's parts float32 (3,)."""
     guesses = head.block.guesses
-    single = SINGLE if head.block.causal and head.block.from_anchor else 0
+    most = SINGLE if head.block.causal and head.block.from_anchor else 0
 
     def losses(ids: Tensor) -> Tensor:
         ids = ids[:, :-1]
+        single = max(0, min(most, ids.shape[1] - guesses - ANCHORS))
         chance = torch.Generator().manual_seed(int(ids.sum()) + seed)
         drawn = [torch.randperm(ids.shape[1] - guesses, generator=chance)[: ANCHORS + single] for _ in ids]
         anchors = torch.stack(drawn).to(ids.device)
@@ -280,8 +281,8 @@ def right(head: BlockHead, target: Frozen, rows: Tensor, batch: int = 4) -> dict
         chained += (hit.cumprod(-1)).sum((0, 1)).cpu()
         places += own.sum((0, 1)).cpu()
     return {
-        "slots": [round(one, 4) for one in (sums / places).tolist()],
-        "chain": [round(one, 4) for one in (chained / places).tolist()],
+        "slots": [round(one, 4) for one in (sums / places.clamp(min=1)).tolist()],
+        "chain": [round(one, 4) for one in (chained / places.clamp(min=1)).tolist()],
     }
 
 

@@ -40,7 +40,7 @@ class WholeBlock(Proposer):
         "blindly, are wrong too often, as checking them takes time."
     )
     needs = ("states", "block")
-    uses = ("length", "more", "nodes")
+    uses = ("length", "more", "slots", "nodes")
 
     class Options(Proposer.Options):
         nodes: int = Field(
@@ -124,7 +124,9 @@ class WholeBlock(Proposer):
         return row + bias.float(), memory
 
     def _chain(self, context: Context, slots: Tensor, logits: Tensor) -> Proposal:
-        past, policy, greedy = context.past, context.policy, context.warp.greedy
+        past, policy, greedy, inner = context.past, context.policy, context.warp.greedy, self.head.markov_head
+        if policy.can_stop and inner is None:  # by the marginals alone, before a token is drawn
+            logits = logits[: policy.slots(context, logits.softmax(-1).amax(-1).tolist())]
         numbers = [] if greedy else context.uniforms(longest(context.settings))
         tokens: list[int] = []
         rows: list[Tensor] = []
@@ -145,15 +147,20 @@ class WholeBlock(Proposer):
                 q.append(context.warp(widen(scores, self.ids, context.vocabulary)))
                 token = int(draw(q[-1], numbers[place]))
             tokens.append(token)
-            if place + 1 < len(logits) and policy.can_stop:
+            if policy.can_stop and inner is not None and not greedy and place + 1 < len(logits):
                 column = torch.tensor(token) if self.ids is None else torch.searchsorted(self.ids, token)
                 if not policy.more(context, place + 1, own(scores, column)):
                     break
+        count = len(tokens)
+        if policy.can_stop and inner is not None and greedy:  # nothing is drawn, so the guesses may be known
+            count = policy.slots(context, torch.stack(after).softmax(-1).amax(-1).tolist())
+        if not count:
+            return Proposal(TokenTree(), passes=1)
         return Proposal(
-            TokenTree.chain(tokens),
+            TokenTree.chain(tokens[:count]),
             torch.stack(q) if q else None,
-            torch.stack(rows),
-            None if past is None else torch.stack(after),
+            torch.stack(rows[:count]),
+            None if past is None else torch.stack(after[:count]),
             ids=self.ids,
             passes=1,
             note={"slots": self.head.block.guesses},

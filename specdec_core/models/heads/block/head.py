@@ -234,9 +234,10 @@ class BlockHead(Guessing):
         """The additive mask (count, total) of a block at the end of the rows; None where every row sees all."""
         if not self.block.causal:
             return None
-        mask = like.new_zeros(count, total)
-        mask[:, total - count :] = torch.full_like(mask[:, :count], torch.finfo(like.dtype).min).triu(1)
-        return mask
+        later = torch.full(
+            (count, count), torch.finfo(like.dtype).min, dtype=like.dtype, device=like.device
+        ).triu(1)
+        return F.pad(later, (total - count, 0))
 
 
 def _places(layers: LlamaLayers, like: Tensor, memory: KVMemory, total: int) -> tuple[list[Rows], Any]:
