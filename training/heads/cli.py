@@ -317,8 +317,7 @@ def block(
     state = train(runs / name, head, target, batches, heldout, plan, earlier)
     folder = out or runs / name / "export"
     export(folder, head, target, state)
-    for remember in _remember:
-        remember(runs)
+    remember_command(runs)
     typer.echo(f"{state['step']} steps, {state['tokens']} tokens; written to {folder}.")
     for number, (alone, chain) in enumerate(zip(state["slots"], state["chain"], strict=True), start=1):
         typer.echo(f"slot {number}: right {alone:.3f}, with all before it {chain:.3f}")

@@ -122,7 +122,7 @@ class BlockHead(Guessing):
         found: Tensor = own(tokens)
         return found
 
-    def output(self, target: nn.Module) -> nn.Module:
+    def output(self, target: nn.Module, bits: int = 16) -> nn.Module:
         """From states (…, d) to logits (…, k): its own output matrix, or that of the target."""
         own: Any = getattr(self, "lm_head", None)
         return super().output(target) if own is None else own
