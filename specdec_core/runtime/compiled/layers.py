@@ -38,7 +38,8 @@ class CompiledLayers:
         code = library.library()
         assert code is not None
         self._run, self._room = code.specdec_pass, code.specdec_work_floats
-        self._layers, self._kept = layers, []
+        self._layers = layers
+        self._kept: list[Tensor] = []
         first: Any = layers.layers[0]
         self._d, self._hidden = first.attention_output.out_features, first.down.in_features
         self._vocabulary = 0 if output is None else output.out_features

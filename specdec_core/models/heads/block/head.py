@@ -21,7 +21,8 @@ from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEm
 
 from specdec_core.models.heads.layouts import shapes
 from specdec_core.models.tokens.draft_vocabulary import Guessing
-from specdec_core.runtime.architectures.llama import Joined, LlamaLayers, Rows, norm_of
+from specdec_core.runtime.architectures.llama import LlamaLayers, Rows, norm_of
+from specdec_core.runtime.joined import Joined
 
 from .inner import ConfidenceHead, Inner, MarkovHead
 
