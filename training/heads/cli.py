@@ -202,6 +202,9 @@ def block(
     causal: Annotated[
         bool, typer.Option("--causal", help="A block's row sees only those before it (JetSpec).")
     ] = False,
+    single: Annotated[
+        int, typer.Option(min=0, help="With --causal, places of a row that train the first guess alone.")
+    ] = 128,
     mask: Annotated[
         int | None, typer.Option(min=0, help="The mask token's id; default: the target's end of text.")
     ] = None,
@@ -245,7 +248,7 @@ def block(
         rows = torch.cat([fitting.next() for _ in range(8)])
         head = new_head(target, size, layers, end, rows, seed, inner=kind, rank=rank, causal=causal)
     earlier = counters(start) if start else None
-    state = train(runs / name, head, target, batches, heldout, plan, earlier)
+    state = train(runs / name, head, target, batches, heldout, plan, earlier, single)
     folder = out or runs / name / "export"
     export(folder, head, target, state)
     for remember in _remember:
