@@ -80,14 +80,14 @@ def plain_lane() -> Settings:
 def decided() -> dict[str, Any]:
     """The settings that the models may decide: None leaves one to their generation config; otherwise it is off.
 
-    Where usual settings apply, the usual repetition penalty for these models and this kind of prompt takes precedence.
+    They do not depend on the prompt.
     """
     chosen = {name: getattr(state, name) for name in OFF}
     penalty = chosen.pop("repetition_penalty")
     if not state.generation:
         return {**chosen, "repetition_penalty": OFF["repetition_penalty"] if penalty is None else penalty}
     left = {name: None if value == OFF[name] else value for name, value in chosen.items()}
-    return {**left, "repetition_penalty": current.penalty() if penalty is None else penalty}
+    return {**left, "repetition_penalty": penalty}
 
 
 def unusable_number() -> str | None:
@@ -97,15 +97,13 @@ def unusable_number() -> str | None:
 
 
 def penalty_note() -> str | None:
-    """What the usual repetition penalty in force is; None where the visitor set one, and where there is none."""
-    if not state.generation or st.session_state.get(State.repetition_penalty.key) is not None:
+    """The repetition penalty that the next run has, and where it comes from; None where there is none."""
+    chosen = state.repetition_penalty
+    given = current.penalty() if chosen is None else chosen
+    if given in (None, 1):
         return None
-    here, own = current.penalty(), current.penalty_of_own(model_picker.loaded())
-    if here not in (None, 1):
-        return f"With a repetition penalty of {here:g}"
-    if here == 1 and own not in (None, 1):
-        return f"No repetition penalty for this example; your own prompts get {own:g}"
-    return None
+    source = "as the model's authors set it" if chosen is None else "as set"
+    return f"With a repetition penalty of {given:g}, {source} under Settings"
 
 
 def chosen_lane() -> Settings:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.decoding.api import Family
 from app.ui.state import state
-from specdec_core.settings import Settings
 from specdec_measure.sweep.cases import Audience
 
 from . import defaults, model_picker
@@ -58,31 +56,12 @@ def begins(proposer: str) -> Mapping[str, Any]:
 
 
 def penalty() -> float | None:
-    """The usual repetition penalty for the page's prompt: its kind's, else the models'; None leaves it to them."""
-    return defaults.penalty(name(), state.prompt) if wraps() else None
+    """The repetition penalty that an empty box leaves to the models: what their generation config sets, if it is used.
 
-
-def penalty_of_own(models: Family | None) -> float | None:
-    """The repetition penalty for a prompt that is no example: the usual one of the chosen models, else their own.
-
-    `models` are those models once they are loaded.
+    None where it sets none, or before the models are loaded.
     """
-    usual = words().repetition_penalty
-    if usual is None and models is not None:
-        usual = models.card.generation.requests.get("repetition_penalty")
-    return usual
-
-
-def penalty_of_many(lane: Settings, models: str, prompt: str) -> float | None:
-    """The repetition penalty of a lane, raced on `prompt`, for prompts of many kinds: the models' own usual one.
-
-    A penalty that the visitor set, or one that is not the usual one of `prompt`, stays.
-    """
-    given = lane.repetition_penalty
-    own = not state.generation or state.repetition_penalty is not None
-    return (
-        given if own or given != defaults.penalty(models, prompt) else defaults.of(models).repetition_penalty
-    )
+    models = model_picker.loaded() if state.generation else None
+    return models.card.generation.requests.get("repetition_penalty") if models is not None else None
 
 
 def shown_before() -> tuple[str, str]:

@@ -12,8 +12,6 @@ from typing import Any
 from specdec_core.models import catalogue
 from specdec_measure.sweep.cases import Audience
 
-from . import presets
-
 TINY, REAL = "bundled", "smollm2-135m-instruct"
 
 
@@ -43,7 +41,6 @@ class Defaults:
         short: its short name.
         good_for: one short line.
         audience: whether it continues texts or answers messages; its prompts match.
-        repetition_penalty: used unless the visitor or the kind of prompt sets another; None takes the model's own.
         starts: proposers, the best first.
         prompt_help: what happens to the typed prompt.
     """
@@ -51,7 +48,6 @@ class Defaults:
     short: str
     good_for: str
     audience: Audience = "text"
-    repetition_penalty: float | None = None
     starts: tuple[Start, ...] = (Start("draft-model"), Start("prompt-lookup"))
     prompt_help: str = "The text the models continue. They do not chat."
 
@@ -75,7 +71,6 @@ _KNOWN = {
         short="SmolLM2 135M",
         good_for="Answers questions, writes simple code; facts may be wrong.",
         audience="chat",
-        repetition_penalty=1.05,  # most answers on topic in a blind comparison: assets/models/smollm2.md
         starts=(
             # Trees so small that they pay where wide passes are expensive: on a CPU (assets/models/smollm2.md).
             Start(
@@ -109,16 +104,6 @@ _OTHER = Defaults(
 def of(model: str) -> Defaults:
     """The usual settings of the models with that name in the model picker."""
     return _KNOWN.get(model) or (_CHAT if model in _CHAT_MODELS else _OTHER)
-
-
-def penalty(model: str, prompt: str) -> float | None:
-    """The usual repetition penalty for a message to such models: its kind's, else theirs; None leaves it to them."""
-    kind = presets.kind(prompt)
-    return (
-        of(model).repetition_penalty
-        if kind is None or kind.repetition_penalty is None
-        else kind.repetition_penalty
-    )
 
 
 def proposers(

@@ -92,7 +92,9 @@ def _open_prompt(params: Params) -> list[str]:
         state.prompt = given[: page_settings.MAX_PROMPT]
     else:
         state.prompt = asked.text if asked else first if last is None else last
-    state.opened_with = None if typed or given or asked or last is not None else first
+    state.opened_with = (
+        None if typed or given or asked or last not in (None, state.opened_with) else state.prompt
+    )
     missing = asked is None and "preset" in params
     return ["The link names an example prompt that does not exist here."] if missing else []
 

@@ -117,8 +117,9 @@ def sampling_settings(models: Family | None) -> None:
         0.05,
         "Above 1, tokens that are in the prompt or in the text so far become less likely. Works at every temperature, "
         "and the text is then no longer the target's own but what it writes under this penalty; plain decoding has the "
-        "same one. Left empty, the default applies: that of these models and this kind of prompt, or none.",
-        unset=_usual_penalty(models),
+        "same one. It makes text harder to guess, for some ways of guessing far more than for others. Left empty: what "
+        "the model's authors set, or none.",
+        unset="none" if (usual := current.penalty()) in (None, 1) else f"{usual:g}, the model's own",
     )
     number(
         "number",
@@ -137,22 +138,11 @@ def sampling_settings(models: Family | None) -> None:
     )
 
 
-def _usual_penalty(models: Family | None) -> str:
-    """What the empty box of the repetition penalty stands for."""
-    if not state.generation:
-        return "none"
-    usual = current.penalty()
-    if usual is None and models is not None:
-        usual = models.card.generation.requests.get("repetition_penalty")
-    return "none" if usual in (None, 1) else f"{usual:g}, the default here"
-
-
 def _generation(models: Family | None) -> None:
     """Whether to follow the model's generation config, and its values for the loaded models."""
     switch(
         "Use the model's default settings",
-        "A small model repeats itself, most of all at temperature 0, so here it gets a light repetition penalty "
-        "at every temperature, except in the examples of code, rewriting and summaries. A model's authors can set a "
+        "A model's authors can set a "
         "repetition penalty, min-p or no repeated sequences in its generation_config.json. With this on, these "
         "defaults apply where the settings above are off or empty; with this off, only the settings above are used.",
         key=State.generation.key,

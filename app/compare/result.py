@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from app import services
-from app.choosing import current, defaults
 from app.decoding.run import Run
+from app.running import headline
 from app.running.flow import Flow
 from app.running.why import Why, held_up_words
 from app.running.why import html as html_of_why
@@ -27,7 +27,7 @@ from .table import html, megabytes, table
 from .timing import speeds, verdict
 
 # A tab is empty until it has been drawn: were the page shorter than the window then, it would jump to its top.
-STYLE = "<style>.st-key-tab > div > :--tab { min-height: calc(100vh - 6rem); }</style>"
+STYLE = "<style>.st-key-tab > div > :--tab:not(:has(:--element)) { min-height: calc(100vh - 6rem); }</style>"
 
 
 def show(run: Flow) -> None:
@@ -79,6 +79,7 @@ def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
             words += " Its drafting is off the clock, so this is a bound, not a speedup."
         found_of.append(Why(number, words, found))
     st.html(html_of_why(found_of))
+    headline.penalty_note(shown)
     st.caption(_measured(shown))
 
 
@@ -172,14 +173,8 @@ def _charts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None
 def _prompts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     from . import sweep_view
 
-    request, lanes = shown.request, shown.request.lanes
-    if shown.templated:
-        models = request.choice.target or defaults.TINY
-        lanes = tuple(
-            lane.but(repetition_penalty=current.penalty_of_many(lane, models, request.prompt))
-            for lane in lanes
-        )
-    sweep_view.show(lanes, request.labels, request.choice, shown.templated, request.system)
+    request = shown.request
+    sweep_view.show(request.lanes, request.labels, request.choice, shown.templated, request.system)
 
 
 def _what_if(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
 import streamlit as st
-from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.choosing import presets
 from app.decoding.jobs import Busy
@@ -70,7 +70,7 @@ def form(
             st.error(plain(said), icon=":material/error:")
 
 
-def _boxes(titles: dict[str, str]) -> tuple[list[str], int, int, UploadedFile | None]:
+def _boxes(titles: dict[str, str]) -> tuple[list[str], int, int, BytesIO | None]:
     """The kinds of text, how many prompts of each, how many repeats, and a file of one's own."""
     if set(state.sweep_families) - titles.keys():  # for models of the other kind
         state.sweep_families = list(titles)
@@ -110,7 +110,7 @@ def _boxes(titles: dict[str, str]) -> tuple[list[str], int, int, UploadedFile | 
 
 
 def _cases(
-    kinds: Sequence[presets.PromptFamily], most: int, file: UploadedFile | None, template: tuple[bool, str]
+    kinds: Sequence[presets.PromptFamily], most: int, file: BytesIO | None, template: tuple[bool, str]
 ) -> tuple[list[Case], str | None]:
     """The prompts, and why those of the file cannot be taken, if so."""
     cases = [

@@ -36,11 +36,10 @@ def of(saved: Saved) -> Unusual:
         content = json.loads(saved.request or "")
         request = requests.read(saved.prompt, content)
         models = request.choice.target or defaults.TINY if request.choice else defaults.TINY
-        penalty = defaults.penalty(models, saved.prompt) if content["templated"] else None
         kept = [request.lanes[lane] for lane in sorted(map(int, content["ends"]))]
         lanes = [tuple(_own(lane, models)) for lane in kept]
         if len(lanes) == len(saved.lanes):
-            return Unusual(tuple(_shared(request, penalty)), tuple(lanes))
+            return Unusual(tuple(_shared(request)), tuple(lanes))
     except (SpecdecError, IndexError, KeyError, TypeError, ValueError):
         pass
     return Unusual((), ((),) * len(saved.lanes))
@@ -60,20 +59,16 @@ def _own(settings: Settings, models: str) -> list[str]:
     return naming.words(replace(lane, options=options))
 
 
-def _shared(request: Request, penalty: float | None) -> list[str]:
-    """The settings of all lanes; `penalty` is the usual repetition penalty of the prompt."""
+def _shared(request: Request) -> list[str]:
+    """The settings of all lanes."""
     settings = request.lanes[0]
     said = [
         f"{title} {value:g}" if isinstance(value, float) else f"{title} {value}"
         for name, title in SHARED.items()
         if (value := getattr(settings, name)) not in (None, OFF.get(name, getattr(USUAL, name)))
     ]
-    if settings.repetition_penalty not in (None, penalty):
-        said.append(
-            "no repetition penalty"
-            if settings.repetition_penalty == 1
-            else f"repetition penalty {settings.repetition_penalty:g}"
-        )
+    if settings.repetition_penalty not in (None, 1):
+        said.append(f"repetition penalty {settings.repetition_penalty:g}")
     if settings.no_repeat_ngram_size:
         said.append(f"no repeated {settings.no_repeat_ngram_size} tokens")
     if settings.max_new_tokens != USUAL.max_new_tokens:

@@ -82,6 +82,7 @@ class Flow:
                 help=words,
             )
             self._stop = st.container(width="content")
+        self.asked, state.again = self.asked or state.again, False
 
     def follow(self, request: Callable[[], Request]) -> None:
         """Start a run if Run was pressed, and find the one to show. `request` raises `SpecdecError` to refuse."""

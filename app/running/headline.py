@@ -8,6 +8,7 @@ from app.decoding.run import Run
 from app.metrics import numbers
 from app.text import count, plain
 from app.ui.glossary import define
+from app.ui.state import state
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.schema import Stats
 from specdec_core.record.trace import Trace
@@ -87,6 +88,7 @@ def show(run: Run) -> None:
         st.caption(f":material/warning: {NOISY}")
     if found and not untimed:
         st.html(html_of_why([Why(1, found.short + slowed, found)]))
+    penalty_note(run)
     same, sentence = numbers.verdict_on_texts(first, other)
     icon = {True: ":material/check_circle:", False: ":material/warning:", None: ":material/casino:"}[same]
     if lossy:
@@ -171,6 +173,24 @@ def _passes(stats: Stats) -> tuple[Tile, Tile]:
             f"measured · {passes} for {tokens}",
         ),
     )
+
+
+def penalty_note(run: Run) -> None:
+    """That the lanes had a repetition penalty, with the race without it; nothing where they had none."""
+    given = next(iter(run.traces.values())).header.settings.get("repetition_penalty")
+    if given in (None, 1):
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(
+            f":material/repeat: All of this is with a repetition penalty of {given:g}. It makes text harder to guess, "
+            "for some ways of guessing far more than for others.",
+            width="content",
+        )
+        st.button("Race again without it", key="without_penalty", on_click=_without_penalty)
+
+
+def _without_penalty() -> None:
+    state.repetition_penalty, state.again = 1.0, True
 
 
 def _formula_and_round(modelled: numbers.ModelledSpeedup, found: Diagnosis | None) -> str:

@@ -52,6 +52,7 @@ SELECTORS = {
     "caption": '[data-testid="stCaptionContainer"]',
     "code": '[data-testid="stCode"]',
     "tab": '[data-testid="stTabPanel"]',
+    "tab-name": '[data-testid="stTab"]',
     "instructions": '[data-testid="InputInstructions"]',  # "Press Ctrl+Enter to apply"
     "slider": '[data-testid="stSlider"] [role="group"]',
     "popover": '[data-testid="stPopoverBody"]',
@@ -116,8 +117,12 @@ NO_SWIPES = """
 WHOLE_TIPS = ":--tip { max-height: calc(100vh - 2rem) !important; }\n"
 # A metric's value that is wider than its card is cut.
 WHOLE_METRICS = ":--metric, :--metric * { white-space: normal !important; overflow: visible !important; }\n"
-# Links, switches and boxes show by a pale ground or a thin border that the keyboard is on them.
+# Links, switches and boxes show by a pale ground or a thin border that the keyboard is on them. A tab that was left
+# keeps its ring, which is cut above and below, and the colour of the one that is open.
 FOCUS = """
+:--tab-name { box-shadow: none !important; }
+:--tab-name:focus-visible { outline: 2px solid var(--accent) !important; outline-offset: -2px; }
+:--tab-name:not([data-selected], :hover, :focus-visible) { color: inherit !important; }
 :is(:--app, :--popover) :is(a, button, textarea, input, summary):focus-visible,
 :is(:--app, :--popover) label:has(:is([type="checkbox"], [type="radio"]):focus-visible),
 :--main:focus-visible { outline: 2px solid var(--accent) !important; outline-offset: 2px; }

@@ -126,7 +126,7 @@ class State:
     top_k: Setting[int] = Setting(page_settings.TOP_K)
     top_p: Setting[float] = Setting(page_settings.TOP_P)
     min_p: Setting[float] = Setting(page_settings.MIN_P)
-    repetition_penalty: Setting[float | None] = Setting(page_settings.PENALTY)  # None: the usual one
+    repetition_penalty: Setting[float | None] = Setting(page_settings.PENALTY)  # None: the model's own
     no_repeat_ngram_size: Setting[int] = Setting(page_settings.NGRAM)
     generation: Setting[bool] = Setting(page_settings.GENERATION)
     seed: Setting[int] = Setting(page_settings.SEED)
@@ -142,6 +142,7 @@ class State:
     memory: Setting[float] = Setting(page_settings.MEMORY)
 
     go = Widget(lambda: False)  # whether Run was pressed
+    again = Kept(lambda: False)  # whether another button asked for a run
     repeat = Widget(lambda: False)  # whether a comparison is to be repeated
     sweep_start = Widget(lambda: False)  # whether the sweep's start was pressed
     ready_made = _text()  # the comparison chosen from the menu

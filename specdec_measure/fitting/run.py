@@ -182,8 +182,8 @@ def _go(job: FitJob, train: bool) -> bool:
 def _finish(job: FitJob, whole: bool) -> Fit:
     from .outcome import write
 
-    state = job.bench.state
-    verdict = judge(state, job.finalists, plain(job.base), job.requests if job.wish == "throughput" else 0)
+    state, base = job.bench.state, job.models.generation.resolved(job.base)
+    verdict = judge(state, job.finalists, plain(base), job.requests if job.wish == "throughput" else 0)
     choice = verdict.choice
     load = {**job.load, **trained_parts.loading(job, choice.part, choice.settings.proposer)}
     sentence = verdict.sentence if whole else f"Stopped early. {verdict.sentence}"

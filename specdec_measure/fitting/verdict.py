@@ -73,6 +73,8 @@ def judge(state: FitState, finalists: Sequence[Candidate], plain: Candidate, req
     sentence = _sentence(first, choice is plain, requests)
     if choice is not plain and (better := _better(state, tested)):
         sentence += f" {better}"
+    if (penalty := plain.settings.repetition_penalty) not in (None, 1):
+        sentence += f" All of this is with a repetition penalty of {penalty:g}."
     sentence += _loops(state, choice) + outlier_sentences(state, [one.label for one in finalists])
     return FitVerdict(choice, tested, requests > 0, sentence)
 

@@ -62,7 +62,6 @@ class _File(BaseModel):
     title: str = Field(min_length=1, max_length=40)
     description: str = Field(min_length=1, max_length=400)
     audience: Audience = "text"
-    repetition_penalty: float | None = Field(None, ge=0.1, le=10.0)  # None: the family of models' own
     prompt: list[_Prompt] = Field(min_length=1, max_length=20)
 
 
@@ -85,7 +84,6 @@ class PromptFamily:
     description: str
     presets: tuple[PromptPreset, ...]
     audience: Audience = "text"
-    repetition_penalty: float | None = None
 
 
 @cache
@@ -112,7 +110,6 @@ def families(folder: Path = FOLDER, audience: Audience | None = None) -> tuple[P
                 for item in content.prompt
             ),
             audience=content.audience,
-            repetition_penalty=content.repetition_penalty,
         )
     known = (*ORDER, *CHAT_ORDER)
     order = [name for name in known if name in found] + sorted(found.keys() - set(known))

@@ -14,7 +14,6 @@ from streamlit.testing.v1 import AppTest
 from app import config as policy
 from app import services
 from app.choosing import defaults, presets
-from app.compare import sweeps
 from app.decoding.loaded import Loaded
 from app.decoding.models import ModelCache, ModelChoice
 from app.decoding.runs import Runs
@@ -22,6 +21,7 @@ from app.lanes import lane as core
 from app.records import visitor
 from app.text import plain
 from specdec_core.models.assembling import assemble
+from specdec_core.models.generation import Generation
 from tests.app.conftest import OPERATOR, scripted_family
 from tests.core.tiny import build, tokenizer
 
@@ -30,7 +30,6 @@ REAL = ModelChoice(defaults.REAL)
 CHAT_PROMPTS = """title = "Questions"
 description = "Short questions."
 audience = "chat"
-repetition_penalty = 1.2
 [[prompt]]
 name = "The cat"
 text = "Where is the cat?"
@@ -82,6 +81,18 @@ def param(at: AppTest, key: str) -> str | None:
 
 def said(at: AppTest) -> str:
     return "\n".join(element.value for element in [*at.caption, *at.markdown])
+
+
+def verdicts(at: AppTest) -> str:
+    """What is said beside a finished run's figures."""
+    return "\n".join(block.value for block in at.markdown if "All of this is with" in block.value)
+
+
+def authored(shelf: ModelCache, penalty: float | None) -> None:
+    """Load the chat model, whose generation config sets that penalty."""
+    family = shelf.get(REAL)
+    assert isinstance(family, Loaded)
+    family.models.generation = Generation({} if penalty is None else {"repetition_penalty": penalty})
 
 
 def finished(at: AppTest) -> Any:
@@ -148,6 +159,16 @@ def test_the_example_that_the_page_opened_with_gives_way_and_one_that_was_chosen
     assert not early.exception and not asking.exception
 
 
+def test_an_example_that_was_left_untouched_gives_way_on_another_page_too(shelf: ModelCache) -> None:
+    """Catches: a story's beginning that becomes “Your own” on the way to the comparison."""
+    at = page(tokens="8")
+    at.switch_page("app_pages/compare.py").run()
+    shelf.get(REAL)
+    assert at.run().text_area(key="prompt").value == "Where is the cat?" and not at.exception
+    kinds = [group for group in at.get("button_group") if str(group.key).startswith("family")]
+    assert kinds and "Your own" not in kinds[0].options
+
+
 def test_the_recording_that_plays_first_stays_when_the_default_is_there(shelf: ModelCache) -> None:
     """Its models' own first proposer, from the start. Catches: a story exchanged under the eyes of who watches it."""
     at, chosen = page(tokens="8"), page(tokens="8", proposer="lookahead")
@@ -168,98 +189,66 @@ def test_the_page_shows_what_a_chat_model_reads(shelf: ModelCache) -> None:
     assert "<system> Be brief.\n<user> Where is the cat?\n<assistant> " in read
     run = finished(at)
     assert run.traces[0].header.system == "Be brief."
-    assert run.request.lanes[0].repetition_penalty == 1.2  # of this kind of prompt
-    assert plain("With a repetition penalty of 1.2") in said(at)
 
 
-def test_the_template_and_the_usual_penalty_can_be_switched_off(shelf: ModelCache) -> None:
-    """Catches: a link's chat=false or generation=false that changes nothing."""
+def test_the_template_can_be_switched_off(shelf: ModelCache) -> None:
+    """Catches: a link's chat=false that changes nothing."""
     shelf.get(REAL)
-    at = page(tokens="8", chat="false", prompt="the cat sat")
-    run = finished(at)
+    run = finished(page(tokens="8", chat="false", prompt="the cat sat"))
     assert not run.templated and not run.traces[0].header.chat
-    assert run.request.lanes[0].repetition_penalty is None
-    at = page(tokens="8", generation="false", prompt="the cat sat")
-    run = finished(at)
-    assert run.templated and run.request.lanes[0].repetition_penalty == 1
 
 
-def test_an_empty_penalty_is_the_usual_one_and_one_is_none(shelf: ModelCache) -> None:
-    """Catches: a box that shows 1 while another penalty applies, and no way to have none."""
+@pytest.mark.parametrize("path", ["app_pages/lab.py", "app_pages/compare.py"])
+@pytest.mark.parametrize("authors", [None, 1.1])
+def test_an_example_and_the_same_prompt_of_one_s_own_run_under_the_same_settings(
+    shelf: ModelCache, path: str, authors: float | None
+) -> None:
+    """Catches: a penalty that only one's own prompts have; one by the model's authors that nobody sees."""
+    authored(shelf, authors)
+    found = []
+    for prompt in ({}, {"prompt": "Where is the cat?"}, {"prompt": "Where is the dog?"}):
+        at = AppTest.from_file(MAIN, default_timeout=60)
+        at.switch_page(path)
+        for key, value in {"tokens": "8", **prompt}.items():
+            at.query_params[key] = value
+        at.run()
+        words = plain("With a repetition penalty of 1.1, as the model's authors set it")
+        assert (words in said(at)) == (authors is not None)
+        run = finished(at)
+        found.append((run.request.lanes, [trace.header.settings for trace in run.traces.values()]))
+        at.run()
+        assert ("repetition penalty of 1.1" in verdicts(at)) == (authors is not None)
+    assert found[0] == found[1] == found[2]
+    assert {lane["repetition_penalty"] for _, lanes in found for lane in lanes} == {authors}
+
+
+def test_a_verdict_under_a_penalty_offers_the_race_without_it(shelf: ModelCache) -> None:
+    """Catches: a loss whose cause is named nowhere."""
     shelf.get(REAL)
+    at = page(tokens="8", repetition_penalty="1.3", prompt="Where is the cat?")
+    before = finished(at)
+    at.run()
+    assert "repetition penalty of 1.3" in verdicts(at)
+    at.button(key="without_penalty").click().run()
+    run = services.runs().get(param(at, "run"))
+    assert run is not None and run is not before and run.wait(60) and not at.exception
+    assert {lane.repetition_penalty for lane in run.request.lanes} == {1}
+    at.run()
+    assert "repetition penalty" not in verdicts(at) and param(at, "repetition_penalty") == "1"
+
+
+def test_an_empty_penalty_is_the_model_s_own(shelf: ModelCache) -> None:
+    """Catches: a box that shows 1 while another penalty applies, and no way to have none."""
+    authored(shelf, 1.2)
     at = page(tokens="8")
     box = at.number_input(key="repetition_penalty")
-    assert box.value is None and box.placeholder == "1.2, the default here"
+    assert box.value is None and box.placeholder == "1.2, the model's own"
     box.set_value(1.0).run()
     assert "repetition penalty of" not in said(at)
     assert finished(at).request.lanes[0].repetition_penalty == 1
     tiny = page(model="bundled", tokens="8")
     assert tiny.number_input(key="repetition_penalty").placeholder == "none"
     assert finished(tiny).request.lanes[0].repetition_penalty is None
-
-
-def test_an_example_without_the_usual_penalty_says_so_where_others_name_theirs(
-    shelf: ModelCache, prompts: Path
-) -> None:
-    """Catches: two runs, one under 1.05 and one under none, and nothing on the page that tells them apart."""
-    (prompts / "chat-question.toml").write_text(CHAT_PROMPTS.replace("= 1.2", "= 1.0"), encoding="utf-8")
-    sweeps.sweeps.cache_clear()
-    shelf.get(REAL)
-    note = plain("No repetition penalty for this example; your own prompts get 1.05")
-    at = page(tokens="8")
-    assert note in said(at)
-    at.text_area(key="prompt").input("mine").run()
-    assert note not in said(at) and plain("With a repetition penalty of 1.05") in said(at)
-    at.text_area(key="prompt").input("Where is the cat?").run()
-    at.number_input(key="repetition_penalty").set_value(1.0).run()
-    assert note not in said(at)
-    at = AppTest.from_file(MAIN, default_timeout=60)
-    at.switch_page("app_pages/compare.py")
-    at.query_params["tab"], at.query_params["tokens"] = "Prompts", "8"
-    at.run()
-    assert note in said(at)
-    run = finished(at)
-    at.run()
-    assert run.request.lanes[0].repetition_penalty == 1
-    assert any(line.value.endswith("each, with a repetition penalty of 1.05") for line in at.caption)
-    assert "gets none by default: Questions" in said(at).replace("\\", "")
-    sweeps.sweeps.cache_clear()
-
-
-@pytest.mark.parametrize(
-    ("asked", "raced", "swept"),
-    [
-        ({}, 1.2, 1.05),  # the example's kind has a usual penalty of its own
-        ({"prompt": "Where am I?"}, 1.05, 1.05),
-        ({"repetition_penalty": "1.2"}, 1.2, 1.2),  # the visitor's own, though it is the usual one
-        ({"repetition_penalty": "1.5"}, 1.5, 1.5),
-        ({"generation": "false"}, 1, 1),
-    ],
-)
-def test_a_sweep_s_penalty_does_not_depend_on_the_prompt_in_the_box(
-    shelf: ModelCache, asked: dict[str, str], raced: float, swept: float
-) -> None:
-    """Catches: one upload that is measured under 1.05 or 1.0, as an own prompt or an example was raced before it."""
-    sweeps.sweeps.cache_clear()
-    shelf.get(REAL)
-    at = AppTest.from_file(MAIN, default_timeout=60)
-    at.switch_page("app_pages/compare.py")
-    for key, value in {"tokens": "8", "tab": "Prompts", **asked}.items():
-        at.query_params[key] = value
-    at.run()
-    run = finished(at)
-    at.run()
-    assert run.templated and {lane.repetition_penalty for lane in run.request.lanes} == {raced}
-    words = "" if swept == 1 else f", with a repetition penalty of {swept:g}"
-    assert any(note.value.endswith(f"up to 8 tokens each{words}") for note in at.caption)
-    at.button(key="sweep_start").click().run()
-    assert not at.exception
-    job = sweeps.sweeps().get(param(at, "sweep"), visitor.of_session())
-    assert job is not None and {lane.repetition_penalty for lane in job.order.lanes} == {swept}
-    assert job.wait(60)
-    at.run()
-    assert swept == 1 or any(f"their repeats{words}" in note.value for note in at.caption)
-    sweeps.sweeps.cache_clear()
 
 
 def test_a_link_can_ask_for_the_tiny_models(shelf: ModelCache) -> None:

@@ -41,6 +41,28 @@ def column(table: Locator, lane: int) -> dict[str, str]:
     return found
 
 
+LEFT = """tabs => {
+  tabs[1].dataset.focusVisible = "true";
+  tabs[2].dataset.hovered = "true";
+  return tabs.map((tab) => [getComputedStyle(tab).color, getComputedStyle(tab).boxShadow]);
+}"""
+
+
+def test_one_tab_looks_open_and_a_short_one_ends_where_it_ends(open_page: Open) -> None:
+    """Catches: tabs that keep the colour and a cut ring of a visit; a window's height of nothing below a short tab."""
+    page = open_page("/compare?tokens=8")
+    run(page)
+    expect(page.locator(".sd-why").first).to_be_visible(timeout=LONG_S)
+    opened, *others = page.get_by_role("tab").evaluate_all(LEFT)
+    assert {tuple(each) for each in others} == {tuple(others[-1])} and opened[0] != others[0][0]
+    tab(page, "Prompts")
+    page.locator(".st-key-sweep_start").wait_for()
+    panel = page.locator(f"{SELECTORS['tab']}:visible")
+    last = panel.locator(SELECTORS["element"]).last
+    end = "part => part.getBoundingClientRect().bottom"
+    until(lambda: panel.evaluate(end) - last.evaluate(end) < 60, 10)
+
+
 def test_lanes_are_built_raced_read_off_and_come_back(open_page: Open) -> None:
     """The whole way: three lanes by hand, a race, a table whose figures are the traces', a reload that keeps all."""
     page = open_page("/compare?tokens=24")

@@ -56,6 +56,17 @@ def apart(page: Page, key: str) -> None:
     assert leave["bottom"] <= trail["top"] + 1 and leave["left"] >= written["right"], key
 
 
+def test_a_race_s_choices_and_its_start_are_apart(server: Server, come: Come) -> None:
+    """Catches: “Run the race again” that touches the choice of a text."""
+    page = come(viewport={"width": 1024, "height": 768})
+    page.goto(f"{server.url}/course?lesson=race&at=watch&present=1")
+    chosen, again = page.locator("[data-testid=stButtonGroup]").last, page.locator("[class*=-again] button")
+    again.wait_for()
+    one, other = chosen.bounding_box(), again.bounding_box()
+    assert one and other
+    assert other["x"] - one["x"] - one["width"] >= 8 or other["y"] - one["y"] - one["height"] >= 8
+
+
 def press(page: Page, key: str) -> None:
     page.evaluate(LISTENING)
     page.keyboard.press(key)

@@ -45,6 +45,22 @@ def test_the_decision_is_whole_on_the_first_screen(open_page: Open, proposer: st
     until(lambda: page.locator(".odds").evaluate(DECISION, parts) == [True] * 4, 10)
 
 
+def test_escape_closes_the_help_and_leaves_the_presentation_only_then(open_page: Open) -> None:
+    """Catches: a presentation that ends in front of a class, with the help still over the page."""
+    page = open_page("/?proposer=eagle", viewport={"width": 1280, "height": 720})
+    page.goto(f"{page.url}&present=1")
+    page.locator(".lane.leads").wait_for()
+    page.keyboard.press("?")
+    help_box = page.locator("dialog.help-box")
+    expect(help_box).to_have_attribute("open", "")
+    page.keyboard.press("Escape")
+    expect(help_box).not_to_have_attribute("open", "")
+    assert "present=1" in page.url and page.locator(".st-key-leave").is_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".st-key-desk")).to_be_visible()
+    assert "present" not in page.url
+
+
 MOST = 9  # lines
 IN_SIGHT = """box => {
   const { lineHeight, paddingTop } = getComputedStyle(box);

@@ -256,6 +256,9 @@ def test_plain_decoding_stays_where_nothing_was_faster_on_other_prompts(tmp_path
         "Plain decoding stays: the best candidate was"
     )
     single, only = filled(tmp_path / "single", [1.3])
+    penalised = judge(single, [only], plain(SETTINGS.but(repetition_penalty=1.05)), 0).sentence
+    assert "repetition penalty of 1.05" in penalised
+    assert "penalty" not in judge(single, [only], plain(SETTINGS.but(repetition_penalty=1.0)), 0).sentence
     assert "(too few for an interval)" in judge(single, [only], plain(SETTINGS), 0).sentence
     few, other = filled(tmp_path / "few", [1.3, 1.2])
     said = judge(few, [other], plain(SETTINGS), 0).sentence

@@ -334,7 +334,7 @@ def write_card(models: Path, measured: dict[str, Any], runs: dict[str, Path]) ->
         further = [runs[name] / "log.jsonl" for name in PLOTTED[:3]]
         svg = loss_plot(read_heldout(further), "Held-out loss of the target", span=1)
         (models / "heldout-loss.svg").write_text(svg, encoding="utf-8")
-    (models / "measurements.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    (models / "measurements.json").write_text(json.dumps(measured) + "\n", encoding="utf-8")
     (models / "README.md").write_text(render(measured), encoding="utf-8")
 
 

@@ -115,7 +115,7 @@ def _start(
     text, habits = prompt.strip(), defaults.of(name)
     if not text or len(text) > MOST_PROMPT:
         raise RoomRefused(f"Type a prompt of up to {MOST_PROMPT} characters.")
-    settings = Settings(max_new_tokens=TOKENS, repetition_penalty=habits.repetition_penalty, **lane)
+    settings = Settings(max_new_tokens=TOKENS, **lane)
     chat = habits.audience == "chat"
     request = Request(text, (settings,), (settings.proposer,), family(name), chat=chat)
     try:

@@ -1,7 +1,7 @@
 // A lesson's picture, part by part: markup, charts, components and controls.
 
 import { component } from "./component.js";
-import { data, el, root, RETRY_MS } from "./room.js";
+import { data, el, root, say, RETRY_MS } from "./room.js";
 
 /** @type {Promise<any> | undefined} */
 let plotly;
@@ -10,8 +10,8 @@ const INKED = ["scatter", "heatmap", "contour"]; // whose text stands on the pag
 const LARGER = document.body?.classList.contains("screen") ? 1.4 : 1; // text of charts, on a projector
 
 /**
- * Draw a picture. `move` is called with a control's id and its value (null presses a button); without it the controls
- * are only shown. `own` is a copy that no class follows.
+ * Draw a picture. `move` is called with a control's id and its value (null presses a button); without it the page
+ * says what the controls are set to. `own` is a copy that no class follows.
  * @param {any} place @param {any[]} nodes @param {((id: string, value: any) => void) | null} move @param {boolean} [own]
  */
 export function draw(place, nodes, move, own = false) {
@@ -72,12 +72,15 @@ const DRAWN = {
   text: (node) => el("div", { class: node.small ? "small" : "", html: node.html }),
   chart: (node) => [el("div", { html: node.title }), chart(node), ...(node.source ? [el("div", { class: "small", html: node.source })] : [])],
   component,
-  slider,
-  group,
-  select,
+  slider: (node, move) => (move ? slider(node, move) : chosen(node, node.names[node.value])),
+  group: (node, move) => (move ? group(node, move) : chosen(node, node.names.filter((/** @type {string} */ _said, /** @type {number} */ at) => node.value.includes(at)).join(", "))),
+  select: (node, move) => (move ? select(node, move) : chosen(node, node.names[node.value])),
   button: (node, move) =>
-    el("button", { id: node.id, type: "button", disabled: node.off || !move, onclick: () => move(node.id, null) }, label(node)),
+    move ? el("button", { id: node.id, type: "button", disabled: node.off, onclick: () => move(node.id, null) }, label(node)) : [],
 };
+
+/** What a control is set to, where nobody can set it. @param {any} node @param {string} name */
+const chosen = (node, name) => el("p", { id: node.id, class: "control" }, label(node), el("b", {}, name));
 
 /** @param {any} node */
 const label = (node) => el("span", { html: node.label });
@@ -92,7 +95,6 @@ function slider(node, move) {
     type: "range",
     min: 0,
     max: node.names.length - 1,
-    disabled: !move,
     oninput: () => {
       out.textContent = node.names[Number(input.value)];
       clearTimeout(later);
@@ -107,7 +109,7 @@ function slider(node, move) {
 function group(node, move) {
   const buttons = node.names.map((/** @type {string} */ said, /** @type {number} */ at) =>
     el("button", {
-      id: `${node.id}-${at}`, type: "button", disabled: !move, "aria-pressed": node.value.includes(at) ? "true" : "false",
+      id: `${node.id}-${at}`, type: "button", "aria-pressed": node.value.includes(at) ? "true" : "false",
       onclick: () => move(node.id, [at]),
     }, said));
   return el("div", { class: "control", role: "group", "aria-label": node.label.replace(/<[^>]*>/g, "") }, label(node), ...buttons);
@@ -116,21 +118,23 @@ function group(node, move) {
 /** @param {any} node @param {any} move */
 function select(node, move) {
   const options = node.names.map((/** @type {string} */ name, /** @type {number} */ at) => el("option", { selected: at === node.value }, name));
-  const made = el("select", { id: node.id, disabled: !move, onchange: () => move(node.id, made.selectedIndex) }, ...options);
+  const made = el("select", { id: node.id, onchange: () => move(node.id, made.selectedIndex) }, ...options);
   return el("label", { class: "control" }, label(node), made);
 }
 
 /** @param {any} node */
 function chart(node) {
-  const place = el("div", { class: "chart", role: "img", "aria-label": node.alt });
+  const coming = el("p", { class: "coming small" }, say("chart_coming"));
+  const place = el("div", { class: "chart", role: "img", "aria-label": node.alt }, coming);
+  if (node.figure.layout.height) place.style.setProperty("--tall", `${node.figure.layout.height}px`);
   plotly ??= new Promise((done, failed) => {
     document.head.append(el("script", { src: `${root}/plotly.js`, onload: () => done(/** @type {any} */ (globalThis).Plotly), onerror: failed }));
   });
   plotly.then((found) => {
     const style = getComputedStyle(place);
-    const { height, ...layout } = inked(node.figure.layout, style.color, LARGER);
     // The chart fills its place, which the projector's page may make smaller.
-    if (height) place.style.setProperty("--tall", `${height}px`);
+    const { height: _height, ...layout } = inked(node.figure.layout, style.color, LARGER);
+    coming.remove();
     const traces = node.figure.data.map((/** @type {any} */ trace) =>
       INKED.includes(trace.type ?? "scatter") ? inked(trace, style.color, LARGER) : trace);
     // Above or below the plot in any height of it, so that neither it nor an axis's title is under the legend.

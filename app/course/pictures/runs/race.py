@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from pydantic import Field, field_validator
 
-from app.course.drawing.scene import Button, Html, Markdown, Part, Place, Values, choose, style
+from app.course.drawing.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
 from app.course.facts.recorded import trace
 from app.course.files.lesson import Strict
 from app.course.files.words import Words
@@ -42,7 +42,8 @@ def controls(given: With, values: Values, at: Place) -> list[Part]:
     again = Button("again", words("race.again"), {"turn": values.get("turn", 0) + 1}, "replay")
     if len(names) == 1:
         return [again]
-    return [choose("example", words("race.which"), names, names[0], given.examples.__getitem__), again]
+    which = choose("example", words("race.which"), names, names[0], given.examples.__getitem__)
+    return [Columns([which, again])]
 
 
 def scene(given: With, values: Values, at: Place) -> list[Part]:

@@ -7,6 +7,7 @@
  */
 
 import { el, keepOnScreen, setText } from "../dom/dom.js";
+import { number } from "../model/model.js";
 import { isSignificant } from "../model/significance.js";
 import { sameText } from "../model/fork.js";
 import { wasHeldUp } from "../model/held_up.js";
@@ -179,7 +180,9 @@ export class Score {
       : this.finished && ratio > NOISE * most
         ? T.tooFast(said, most)
         : said;
-    return shown.repeated ? T.repeating(bounded, shown.repeated, shown.tokens) : bounded;
+    const penalty = number(shown.lane.trace?.header?.settings?.repetition_penalty);
+    const under = penalty !== null && penalty !== 1 ? T.penalised(bounded, penalty) : bounded;
+    return shown.repeated ? T.repeating(under, shown.repeated, shown.tokens) : under;
   }
 
   /** @param {Shown|null} view @param {Lane[]} lanes */

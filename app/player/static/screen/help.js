@@ -39,6 +39,9 @@ export function createHelp() {
   root.onclick = (event) => {
     if (event.target === root) root.close();
   };
+  root.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") event.stopPropagation(); // it closes the help and nothing of the page behind it
+  });
   function open() {
     if (root.open) return;
     root.showModal();
