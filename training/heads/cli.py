@@ -275,6 +275,9 @@ def block(
     ] = "vanilla",
     rank: Annotated[int, typer.Option(min=1, help="Of the inner head.")] = 64,
     causal: Causal = False,
+    single: Annotated[
+        int, typer.Option(min=0, help="With --causal, places of a row that train the first guess alone.")
+    ] = 128,
     mask: MaskToken = None,
     start: Further = None,
     name: Annotated[str, typer.Option(help="Run name.")] = "block",
@@ -314,7 +317,7 @@ def block(
         rows = torch.cat([fitting.next() for _ in range(8)])
         head = new_head(target, size, layers, end, rows, seed, inner=kind, rank=rank, causal=causal)
     earlier = counters(start) if start else None
-    state = train(runs / name, head, target, batches, heldout, plan, earlier)
+    state = train(runs / name, head, target, batches, heldout, plan, earlier, single)
     folder = out or runs / name / "export"
     export(folder, head, target, state)
     remember_command(runs)

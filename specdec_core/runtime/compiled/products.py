@@ -46,7 +46,7 @@ class CompiledProduct:
         flat = rows.reshape(-1, self.inputs)
         if not flat.is_contiguous():
             flat = flat.contiguous()
-        count = len(flat)
+        count = flat.shape[0]
         out = torch.empty(count, self.out)
         if count:
             work = torch.empty(count * (2 * self.inputs + 12) + 64, dtype=torch.int8)
