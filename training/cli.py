@@ -12,6 +12,7 @@ from training.chat.cli import app as chat_app
 from training.commands import recorded_commands, remember_command
 from training.data.cli import app as data_app
 from training.data.cli import prepare, tokenizer
+from training.heads.block_cli import app as block_app
 from training.heads.cli import app as heads_app
 from training.options import (
     CORPUS,
@@ -37,6 +38,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help="Train the mo
 app.add_typer(chat_app, name="chat")
 app.add_typer(data_app)
 app.add_typer(heads_app)
+app.add_typer(block_app)
 
 
 @app.command()

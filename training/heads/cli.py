@@ -264,67 +264,6 @@ def mtp(
 
 
 @app.command()
-def block(
-    model: Model = "bundled",
-    text: Text = None,
-    runs: Runs = RUNS,
-    out: Export = None,
-    minutes: Minutes = None,
-    tokens: Tokens = None,
-    size: Annotated[int, typer.Option(min=2, max=64, help="Tokens guessed in one pass.")] = 7,
-    layers: Annotated[int, typer.Option(min=1, max=16, help="Layers of the head.")] = 2,
-    inner: Annotated[
-        str, typer.Option(help="What lets guesses see each other: none, vanilla (DSpark's), gated or rnn.")
-    ] = "vanilla",
-    rank: Annotated[int, typer.Option(min=1, help="Of the inner head.")] = 64,
-    causal: Causal = False,
-    single: Annotated[
-        int, typer.Option(min=0, help="With --causal, places of a row that train the first guess alone.")
-    ] = 128,
-    mask: MaskToken = None,
-    start: Further = None,
-    name: Annotated[str, typer.Option(help="Run name.")] = "block",
-    batch: Batch = 4,
-    context: Context = 512,
-    seed: int = 0,
-    rate: Rate = 0.02,
-    decay_share: Decay = 0.3,
-    device: Device = "auto",
-    focus: Focus = False,
-) -> None:
-    """Train a head that guesses a whole block in one pass, measure it and write it out; continues the run if it has a
-    checkpoint."""
-    from specdec_core.models.heads.block import INNER
-    from specdec_measure.optimisation import Rates
-    from training.checkpoints import counters
-    from training.heads.block import export, new_head, started_from, train
-    from training.loop import Plan
-
-    if inner not in ("none", *INNER):
-        raise typer.BadParameter(f"There is no inner head '{inner}'. Give none, {' or '.join(INNER)}.")
-    plan = Plan(
-        minutes, tokens, context, batch, seed, 50, focus=focus, rates=Rates(rate, rate / 10),
-        decay_share=decay_share, evaluate_every=200,
-    )  # fmt: skip
-    target, batches, heldout = _opened(model, device, text, runs, plan)
-    if start:
-        head = started_from(target, start)
-    else:
-        end = mask if mask is not None else int(target.model.config.eos_token_id)
-        kind = "" if inner == "none" else inner
-        rows = _fitting(model, text, runs, plan)
-        head = new_head(target, size, layers, end, rows, seed, inner=kind, rank=rank, causal=causal)
-    earlier = counters(start) if start else None
-    state = train(runs / name, head, target, batches, heldout, plan, earlier, single)
-    folder = out or runs / name / "export"
-    export(folder, head, target, state)
-    remember_command(runs)
-    typer.echo(f"{state['step']} steps, {state['tokens']} tokens; written to {folder}.")
-    for number, (alone, chain) in enumerate(zip(state["slots"], state["chain"], strict=True), start=1):
-        typer.echo(f"slot {number}: right {alone:.3f}, with all before it {chain:.3f}")
-
-
-@app.command()
 def continuations(
     tokens: Annotated[int, typer.Option(min=1000, help="Tokens to write, beginnings included.")] = 3_000_000,
     corpus: Annotated[Path, typer.Option(help="Folder with the corpus files.")] = Path("training/corpus"),
