@@ -34,7 +34,7 @@ def clocks(
         results: None where the profile has nothing to say about a lane.
     """
     first = next((one for one in results if one is not None), None)
-    title = "Would it pay off on that machine? Only bars longer than 1× do"
+    title = "Would it pay off there? Bars beyond 1× would"
     if first is None or not labels:
         said = "This profile does not apply to these lanes."
         return Chart(empty(said), title, here, said)

@@ -105,7 +105,6 @@ def data(
     provenance_note: str = "",
     cursor: Mapping[str, int | str | None] | None = None,
     autoplay: bool = False,
-    brief: bool = False,
     prompt: str | None = None,
     of: str = "",
     rules: Mapping[str, Mapping[str, Any]] | None = None,
@@ -131,7 +130,6 @@ def data(
             is open, one of `VIEWS`; where there is room, tree and odds are one. Values out of range are
             clamped.
         autoplay: play a replay from its beginning, unless the cursor names a round or the viewer prefers no motion.
-        brief: leave room above the player for the form that starts a run.
         prompt: the prompt's text, shown while a live run has no trace yet.
         of: a name of what is shown, returned with the cursor: an old cursor does not apply to a new run.
         rules: for each acceptance rule by name its `title` and whether it is `lossless`.
@@ -153,7 +151,6 @@ def data(
         "provenance_note": provenance_note,
         "cursor": {name: where.get(name) for name in CURSOR},
         "autoplay": autoplay,
-        "brief": brief and not present,
         "prompt": prompt,
         "of": of,
         "rules": {name: dict(rule) for name, rule in (rules or {}).items()},

@@ -78,6 +78,7 @@ def show(run: Run) -> None:
     loops = other.loops()
     repeats = f" · {percent(loops.share)} of the text repeats" if loops.spans else ""
     part = (lossy or lane.temperature > 0) and numbers.parting(first, other) is not None
+    formula = [] if modelled is None else [_by_formula(modelled, found, repeats)]
     _metrics(
         [
             (
@@ -100,21 +101,7 @@ def show(run: Run) -> None:
                 else MEASURED + (", passes held up" if slowed else ""),
                 repeats if speedup is not None else "",
             ),
-            (
-                "Modelled speedup",
-                _times(modelled.speedup if modelled else None),
-                define("Modelled speedup")
-                + f"\n\n{FORMULA}"
-                + (
-                    _formula_and_round(modelled, found)
-                    if modelled
-                    else f"\n\nHere it does not apply: {unmodelled or 'rounds drafted fewer than γ tokens, or none'}."
-                ),
-                "modelled · Theorem 3.8 (Leviathan et al. 2023)"
-                if modelled
-                else f"none: {unmodelled or 'fewer than γ tokens per round'}",
-                repeats if modelled else "",
-            ),
+            *formula,
             (
                 "Acceptance rate α" if tree is None else "Acceptance by level",
                 _share(stats.acceptance_rate) if tree is None else tree,
@@ -179,6 +166,13 @@ def penalty_note(run: Run) -> None:
 
 def _without_penalty() -> None:
     state.repetition_penalty, state.again = 1.0, True
+
+
+def _by_formula(modelled: numbers.ModelledSpeedup, found: Diagnosis | None, repeats: str) -> tuple[str, ...]:
+    """The card of the speedup that the formula expects; drafts to which it does not apply have none."""
+    words = define("Modelled speedup") + f"\n\n{FORMULA}" + _formula_and_round(modelled, found)
+    source = "modelled · Theorem 3.8 (Leviathan et al. 2023)"
+    return "Modelled speedup", _times(modelled.speedup), words, source, repeats
 
 
 def _formula_and_round(modelled: numbers.ModelledSpeedup, found: Diagnosis | None) -> str:

@@ -137,6 +137,7 @@ def test_control_and_enter_in_the_prompt_box_run_what_was_just_typed(open_page: 
 def test_a_run_opens_at_a_place_of_its_own_and_a_reload_where_the_keys_have_led(open_page: Open) -> None:
     """Catches: a shared link to a new run that opens at a round chosen in the demo, where no number stands yet."""
     page = open_page("/?tokens=32")
+    page.locator(".st-key-step button").click()
     page.locator(".control.first").click()
     page.locator(".control.next").click()
     page.wait_for_url(re.compile(r"[?&]round=1"), wait_until="commit")
@@ -144,7 +145,7 @@ def test_a_run_opens_at_a_place_of_its_own_and_a_reload_where_the_keys_have_led(
     page.wait_for_timeout(1_000)
     address = str(page.evaluate("location.href"))
     assert "run=" in address and "round=" not in address
-    expect(page.locator(".pace")).to_contain_text("The end shows all")  # not where the demo was
+    expect(page.locator(".pace")).to_contain_text("for the result")  # not where the demo was
     page.locator(".player").focus()
     page.keyboard.press("Home")
     for _ in range(3):
@@ -161,16 +162,18 @@ def test_a_run_opens_at_a_place_of_its_own_and_a_reload_where_the_keys_have_led(
 
 def test_settings_go_to_the_address_and_come_back_from_it(open_page: Open) -> None:
     page = open_page("/?proposer=prompt-lookup&seed=11")
+    page.locator(".st-key-more button").first.click()
     page.get_by_role("slider", name="Guesses per round").press("ArrowRight")
+    page.keyboard.press("Escape")
     box = page.get_by_role("textbox", name="Prompt")
     box.fill("A pig, a dog")
     box.blur()
     page.wait_for_url(lambda url: "gamma=5" in url and "prompt=A+pig%2C+a+dog" in url, wait_until="commit")
     page.reload()
     expect(page.get_by_role("textbox", name="Prompt")).to_have_value("A pig, a dog")
+    page.locator(".st-key-more button").first.click()
     expect(page.get_by_role("slider", name="Guesses per round")).to_have_value("5")
     expect(page.get_by_role("combobox", name="Proposer")).to_have_value("Prompt lookup")
-    page.get_by_text("More settings").click()
     expect(page.get_by_role("spinbutton", name="Seed")).to_have_value("11")
 
 
@@ -249,7 +252,7 @@ def test_the_way_back_from_the_comparison_leads_to_the_settings_that_were_left(o
     page.wait_for_url(re.compile("/compare"), wait_until="commit")
     page.go_back(wait_until="commit")
     page.wait_for_url(re.compile("tokens=61&seed=9"), wait_until="commit")
-    page.get_by_role("button", name="More settings").click()
+    page.locator(".st-key-more button").first.click()
     expect(page.get_by_role("spinbutton", name="New tokens")).to_have_value("61")
     expect(page.get_by_role("spinbutton", name="Seed")).to_have_value("9")
     page.keyboard.press("Escape")
@@ -283,7 +286,7 @@ def test_a_branching_run_draws_its_trees_and_its_options_come_back_with_the_link
     page.keyboard.press("ArrowDown")
     expect(page.locator(".tree .chip").first).to_be_visible()
     expect(page.locator(".tree .chip.accepted, .tree .chip.rejected").first).to_be_visible()
-    page.get_by_text("More settings").click()
+    page.locator(".st-key-more button").first.click()
     expect(page.get_by_role("slider", name="Width")).to_have_value("4")
     page.get_by_role("slider", name="Width").press("ArrowRight")
     page.wait_for_url(re.compile(r"o\.width=5"), wait_until="commit")
