@@ -18,7 +18,7 @@ from starlette.middleware import Middleware
 from uvicorn.config import LOGGING_CONFIG
 
 from app import config
-from app.choosing import more
+from app.choosing import more_settings
 from app.course import ahead, landing
 from app.monitoring import log as server_log
 from app.records import visitor
@@ -32,7 +32,7 @@ from app.web.routes import routes
 from . import services
 
 log = logging.getLogger("app")
-FIRST_PAGE = more, header_links, headline, results  # imported before somebody waits for it
+FIRST_PAGE = more_settings, header_links, headline, results  # imported before somebody waits for it
 
 HELP = """Serve Specdec Lab until Ctrl+C. PORT and HOST say where (8501 on 127.0.0.1); the other settings are also
 environment variables: docs/operate.md has the table, and is for whoever runs it for a class."""

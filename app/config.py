@@ -219,7 +219,7 @@ def _path(named: str) -> str:
 
 
 def _decoder(named: str) -> Decoder:
-    """Where models are loaded: `app.decoding.local` or `app.decoding.serve`."""
+    """Where models are loaded: `app.decoding.in_child.local` or `app.decoding.on_ray.serve`."""
     if named not in get_args(Decoder):
         raise ValueError(f"SPECDEC_DECODER has to be one of {', '.join(get_args(Decoder))}, got {named!r}.")
     return cast(Decoder, named)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from app.decoding import cluster
 from app.decoding.api import Decoders
-from app.decoding.local import Local
+from app.decoding.in_child.local import Local
 from app.decoding.models import ModelCache, ModelChoice, family
 from app.decoding.needs import Needs
+from app.decoding.on_ray import cluster
+from app.decoding.on_ray.serve import Serve
 from app.decoding.run import Run
 from app.decoding.runs import Runs
-from app.decoding.serve import Serve
 from app.records import keeping, visitor
 from app.records.database import Database
 from app.records.journal import Journal

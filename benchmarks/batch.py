@@ -30,10 +30,10 @@ from typing import Any
 
 import specdec_core as sd
 from specdec_core.engine import decode
-from specdec_core.runtime import width_curve as curve
 from specdec_core.runtime.machine import packages
-from specdec_core.runtime.pass_times import pass_time
-from specdec_core.runtime.width_curve import WidthCurve, width_curve
+from specdec_core.runtime.timing import width_curve as curve
+from specdec_core.runtime.timing.pass_times import pass_time
+from specdec_core.runtime.timing.width_curve import WidthCurve, width_curve
 from specdec_measure.batch.decode import Batch, decode_batch
 from specdec_measure.machines.batches import Batches, BatchServed, BatchTimes, write
 from specdec_measure.records.repeats import find

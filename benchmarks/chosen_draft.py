@@ -22,7 +22,7 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.runtime.cuda_graphs import works
 from specdec_core.runtime.layers import decoder_layers, first_layers
 from specdec_core.runtime.machine import describe, fitting_threads
-from specdec_core.runtime.width_curve import width_curve
+from specdec_core.runtime.timing.width_curve import width_curve
 from specdec_measure import theory
 from specdec_measure.machines.model_sizes import Shape
 from specdec_measure.testing import Letters

@@ -25,7 +25,7 @@ from transformers.utils import logging
 
 import specdec_core as sd
 from specdec_core.runtime.machine import choose_device, choose_dtype, describe, packages
-from specdec_core.runtime.width_curve import WIDTHS, width_curve
+from specdec_core.runtime.timing.width_curve import WIDTHS, width_curve
 from specdec_measure.machines.model_sizes import SHAPES, Shape, shape
 
 from .chosen_draft import LEAST, MOST, PASSES, PROMPT, Bench, load, speculative

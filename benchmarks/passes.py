@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 
 import specdec_core as sd
-from specdec_core.runtime import width_curve as hardware
 from specdec_core.runtime.machine import threads
+from specdec_core.runtime.timing import width_curve as hardware
 
 from .subjects import Prompt, Subjects
 

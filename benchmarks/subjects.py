@@ -21,10 +21,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
 import specdec_core as sd
-from specdec_core.models import catalogue, draft_vocabulary
+from specdec_core.models import catalogue
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.hub import load_model
-from specdec_core.models.sources import locate, resolve
+from specdec_core.models.files.hub import load_model
+from specdec_core.models.files.sources import locate, resolve
+from specdec_core.models.tokens import draft_vocabulary
 from specdec_core.runtime.machine import describe, fitting_threads, threads
 from specdec_core.sampling import widen
 from specdec_measure.testing import Letters

@@ -240,7 +240,7 @@ def models(
         check_progress(progress)
         cli_models.check_together(prepare, fetch, most_gb, delete)
         if delete is not None:
-            from specdec_core.models import conversions
+            from specdec_core.models.gguf_files import cache as conversions
 
             err.print(Text(f"deleted '{delete}', {conversions.delete(delete) / 1e6:,.0f} MB"))
         if fetch is not None:

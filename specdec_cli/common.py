@@ -10,7 +10,7 @@ from rich.text import Text
 
 from specdec_core.engine.choice import remark, unused_length
 from specdec_core.foundations.errors import ModelError, PromptError, SpecdecError
-from specdec_core.models.chat import Chat
+from specdec_core.models.tokens.chat import Chat
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 

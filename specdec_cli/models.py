@@ -13,8 +13,11 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from specdec_core.foundations.errors import SpecdecError
-from specdec_core.models import catalogue, gguf, gguf_header, hub
-from specdec_core.models.sources import fetch, is_there, locate, resolve
+from specdec_core.models import catalogue
+from specdec_core.models.files import hub
+from specdec_core.models.files.sources import fetch, is_there, locate, resolve
+from specdec_core.models.gguf_files import convert as gguf
+from specdec_core.models.gguf_files import header as gguf_header
 
 from .render import err
 

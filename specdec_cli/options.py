@@ -22,7 +22,7 @@ from specdec_core.foundations.options import parse as read
 from specdec_core.lengths import LENGTH_POLICIES, policy_class
 from specdec_core.models import catalogue
 from specdec_core.models.catalogue import HEADS
-from specdec_core.models.chat import Chat
+from specdec_core.models.tokens.chat import Chat
 from specdec_core.proposers import PROPOSERS, proposer_class
 from specdec_core.rules import RULES, rule_class
 from specdec_core.settings import SAMPLING, Settings
@@ -102,8 +102,11 @@ class SharedOptions:
     mtp: Annotated[
         str | None, _option(MODELS, help="Folder of multi-token-prediction modules for this target.")
     ] = None
+    block: Annotated[
+        str | None, _option(MODELS, help="Folder of a block head (DFlash, DSpark) for this target.")
+    ] = None
     device: Annotated[str, _option(MODELS, help="auto, cpu, cuda or mps.")] = "auto"
-    dtype: Annotated[str, _option(MODELS, help="auto, float32, bfloat16 or float16.")] = "auto"
+    dtype: Annotated[str, _option(MODELS, help="auto, float32, bfloat16, float16, or 8-bit weights.")] = "auto"
     option: Annotated[
         list[str] | None, _option(GUESSING, "--option", "-o", help=f"An option of the proposer, {PAIRS}")
     ] = None

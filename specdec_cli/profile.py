@@ -11,10 +11,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 from transformers.utils.logging import disable_progress_bar
 
 from specdec_core.foundations.errors import ModelError, SettingsError, SpecdecError
+from specdec_core.models.assembling import arrange_weights, assemble
 from specdec_core.models.bundle import Models
-from specdec_core.models.hub import load_tokenizer
-from specdec_core.models.loading import arrange_weights, assemble, load_models
-from specdec_core.models.sources import resolve
+from specdec_core.models.files.hub import load_tokenizer
+from specdec_core.models.files.sources import resolve
+from specdec_core.models.loading import load_models
 from specdec_core.runtime.machine import available_bytes, choose_device, choose_dtype
 from specdec_measure.machines.model_sizes import Shape, shape_of
 from specdec_measure.machines.profiles import RecordedProfile, write

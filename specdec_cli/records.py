@@ -15,9 +15,10 @@ from specdec_core.record.read import race_json
 from specdec_core.record.schema import MAX_JSON_BYTES
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
-from specdec_measure.adapters import answers, foreign, forms, logs
+from specdec_measure.adapters import foreign, forms, logs
 from specdec_measure.adapters.acceptance import Acceptance
-from specdec_measure.adapters.asked import asked
+from specdec_measure.adapters.as_json import answers
+from specdec_measure.adapters.generate.asked import asked
 from specdec_measure.adapters.unwrapping import utf8
 
 from . import render as cli_render
@@ -268,8 +269,8 @@ def record_transformers(
         from transformers.utils.logging import set_verbosity_error
 
         from specdec_core.models.bundle import HubModel
-        from specdec_core.models.tokenizer import HubCodec
-        from specdec_measure.adapters.transformers import record
+        from specdec_core.models.tokens.tokenizer import HubCodec
+        from specdec_measure.adapters.generate.transformers import record
 
         models = load(model, draft, device=device, dtype=dtype)
         set_verbosity_error()  # its generate warns about how its own assistant is called

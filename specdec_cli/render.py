@@ -20,7 +20,8 @@ from rich.text import Text
 from specdec_core.engine.events import Step
 from specdec_core.foundations.errors import SpecdecError
 from specdec_core.foundations.options import OptionField, fields
-from specdec_core.models import catalogue, conversions
+from specdec_core.models import catalogue
+from specdec_core.models.gguf_files import cache as conversions
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.schema import Source, Stats
 from specdec_core.record.trace import Trace

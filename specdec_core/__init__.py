@@ -24,7 +24,7 @@ _old_paths()
 # Where each public name lives, in the decoder or in a wing beside it (only this table knows of both). Lazy, so that
 # code that only reads traces never imports torch.
 _HOMES = {
-    "Chat": "specdec_core.models.chat",
+    "Chat": "specdec_core.models.tokens.chat",
     "Ended": "specdec_core.engine.events",
     "Finished": "specdec_core.engine.events",
     "Fit": "specdec_measure.fitting.run",
@@ -41,7 +41,7 @@ _HOMES = {
     "TokenTree": "specdec_core.tree",
     "Trace": "specdec_core.record.trace",
     "TraceError": "specdec_core.foundations.errors",
-    "assemble": "specdec_core.models.loading",
+    "assemble": "specdec_core.models.assembling",
     "decode": "specdec_core.engine.decode",
     "decode_batch": "specdec_measure.batch.decode",
     "fit": "specdec_measure.fitting.run",
@@ -91,9 +91,10 @@ if TYPE_CHECKING:
         SpecdecError,
         TraceError,
     )
+    from specdec_core.models.assembling import assemble
     from specdec_core.models.bundle import Models
-    from specdec_core.models.chat import Chat
-    from specdec_core.models.loading import assemble, load_models
+    from specdec_core.models.loading import load_models
+    from specdec_core.models.tokens.chat import Chat
     from specdec_core.proposers import PROPOSERS
     from specdec_core.record.read import read_traces
     from specdec_core.record.trace import Trace
@@ -112,7 +113,7 @@ _MODULES = {
     "audit": "specdec_measure.records.audit",
     "cases": "specdec_measure.sweep.cases",
     "catalogue": "specdec_core.models.catalogue",
-    "chat": "specdec_core.models.chat",
+    "chat": "specdec_core.models.tokens.chat",
     "counterfactual": "specdec_measure.analysis.counterfactual",
     "diagnosis": "specdec_measure.analysis.diagnosis",
     "errors": "specdec_core.foundations.errors",

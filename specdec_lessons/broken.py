@@ -7,11 +7,13 @@ class stays as close to its correct counterpart as possible, so that the differe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from specdec_core.foundations.lazy_torch import torch
 from specdec_core.models.bundle import Model, Models
+from specdec_core.models.heads.mtp_joining import Joining
 from specdec_core.record.schema import Source, Verdict
 from specdec_core.rules import Judgement, Rule
 from specdec_core.rules.block import Block
@@ -110,6 +112,13 @@ class SoftmaxedResidual(SpeculativeSampling):
             end = _end(judgement)
             judgement.final = (p[end] - rows[tree.children[end][0]]).clamp_min(0.0).softmax(-1)
         return judgement
+
+
+class JudgedByAnotherQ(SpeculativeSampling):
+    """Judges by a q from which the tokens were not drawn, see `BrokenRule.seen`; the rule itself is the right one."""
+
+    name = "broken-another-q"
+    lossless = False
 
 
 class OneCoin(SpeculativeSampling):
@@ -282,6 +291,15 @@ class _BrokenModel:
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         """With room to spare, since a cache that forgets nothing outgrows the plan."""
         return self.kind(self.model.reader(capacity * (2 + widest), widest))
+
+
+def with_swapped_joining(models: Models) -> Models:
+    """`models` with MTP modules that read embedding and state in the other order than the one they were trained in."""
+    head = deepcopy(models.heads["mtp"])
+    for module in head.modules():
+        if isinstance(module, Joining):
+            module.states_first = not module.states_first
+    return replace(models, heads={**models.heads, "mtp": head})
 
 
 Side = Literal["target", "draft"]

@@ -7,14 +7,14 @@ audit says, where the greedy text forks, and how far the logits are from those o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specdec_core.engine.decode import decode
 from specdec_core.foundations.lazy_torch import torch
 from specdec_core.models.bundle import Models
-from specdec_core.models.chat import Prompt
+from specdec_core.models.tokens.chat import Prompt
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES, Judgement, Rule
 from specdec_core.settings import Settings
@@ -67,6 +67,7 @@ class BrokenRule(Exhibit):
         parents: the shape of the proposal tree.
         drafts: how siblings are chosen.
         greedy: whether the example is decoded at temperature 0, where the target is one-hot.
+        seen: the q that the broken rule is given, where it is not the one the tokens come from.
     """
 
     rule: type[Rule]
@@ -76,6 +77,7 @@ class BrokenRule(Exhibit):
     parents: tuple[int, ...]
     drafts: Siblings = "independent"
     greedy: bool = False
+    seen: Table | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,19 @@ class BrokenCache(Exhibit):
 
     side: Side
     reader: type[BrokenReader]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenHead(Exhibit):
+    """A trained head that computes something else than it was trained for: the text is right, and guesses are not.
+
+    Attributes:
+        proposer: which uses it.
+        breaks: the same models with the head broken.
+    """
+
+    proposer: str
+    breaks: Callable[[Models], Models]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +123,13 @@ class MeasuredExhibit:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A decode with a broken cache beside the same decode with a correct one.
+    """A decode with a broken cache or head beside the same decode with a correct one.
 
     Attributes:
         audit: the audit of the broken decode's trace.
         forks_at: the first token in which the two texts differ; None if they are the same.
         gap: the largest difference between a proposed token's probability as recorded (by the model whose cache is
-            broken) and from a fresh cache.
+            broken) and from a fresh cache; 0 for a head.
         tokens_per_pass: of the broken and of the right decode.
     """
 
@@ -139,18 +154,22 @@ def measure(exhibit: BrokenRule) -> MeasuredExhibit:
 
 
 def examine(
-    exhibit: BrokenCache, models: Models, prompt: Prompt, settings: Settings | None = None
+    exhibit: BrokenCache | BrokenHead, models: Models, prompt: Prompt, settings: Settings | None = None
 ) -> Examined:
-    """Decode with the broken cache and with a correct one.
+    """Decode with the broken part and with a correct one.
 
     Args:
-        exhibit: the broken cache.
-        models: a target and a draft.
+        exhibit: the broken cache, or head.
+        models: a target with a draft, or with that head.
         prompt: text, or token ids.
         settings: of both decodes; the record is always full.
     """
     settings = (settings or Settings(max_new_tokens=40)).but(record="full")
-    broken = decode(with_reader(models, exhibit.side, exhibit.reader), prompt, settings)
+    if isinstance(exhibit, BrokenHead):
+        settings, worse = settings.but(proposer=exhibit.proposer), exhibit.breaks(models)
+    else:
+        worse = with_reader(models, exhibit.side, exhibit.reader)
+    broken = decode(worse, prompt, settings)
     right = decode(models, prompt, settings)
     forks = (
         place
@@ -161,7 +180,7 @@ def examine(
     return Examined(
         audit=broken.audit(),
         forks_at=next(forks, None),
-        gap=_gap(broken, models, exhibit.side),
+        gap=0.0 if isinstance(exhibit, BrokenHead) else _gap(broken, models, exhibit.side),
         tokens_per_pass=(rates[0] or 0.0, rates[1] or 0.0),
     )
 
@@ -177,6 +196,8 @@ def _next_probs(table: Table, greedy: bool = False) -> NextProbs:
 def _written(exhibit: BrokenRule, rule: Rule, length: int) -> Distribution:
     """The distribution of what a round of the rule writes on the example."""
     p, q = _next_probs(exhibit.p, exhibit.greedy), _next_probs(exhibit.q)
+    if exhibit.seen is not None and isinstance(rule, exhibit.rule):
+        rule = _AnotherQ(rule, _next_probs(exhibit.seen))
     if exhibit.greedy and rule.own_probabilities:
         rule = _OwnProbabilities(rule, _next_probs(exhibit.p), q)
     if not isinstance(rule, OneCoin):
@@ -211,6 +232,20 @@ class _FixedCoin(Rule):
             limit if limit is None else float(self.coin < limit) for limit in judgement.thresholds
         ]
         return judgement
+
+
+class _AnotherQ(Rule):
+    """A rule that is given another q than the one its tokens come from."""
+
+    name = "another-q"
+
+    def __init__(self, rule: Rule, seen: NextProbs) -> None:
+        super().__init__()
+        self.rule, self.seen = rule, seen
+
+    def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
+        paths = [tuple(tree.tokens[step] for step in tree.path(node)[:-1]) for node in range(len(tree))]
+        return self.rule.judge(tree, p, p.new_tensor([list(self.seen(path)) for path in paths]), coins)
 
 
 class _OwnProbabilities(Rule):

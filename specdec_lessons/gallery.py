@@ -10,6 +10,7 @@ from .broken import (
     BlockTokenResidual,
     ForgetsAccepted,
     ForgetsDrafted,
+    JudgedByAnotherQ,
     KeepsRejected,
     MisalignedResidual,
     OneCoin,
@@ -19,12 +20,23 @@ from .broken import (
     SoftmaxedResidual,
     SoftmaxGreedy,
     StaleBonus,
+    with_swapped_joining,
 )
-from .exhibits import BrokenCache, BrokenRule, Examined, Exhibit, MeasuredExhibit, examine, measure
+from .exhibits import (
+    BrokenCache,
+    BrokenHead,
+    BrokenRule,
+    Examined,
+    Exhibit,
+    MeasuredExhibit,
+    examine,
+    measure,
+)
 
 __all__ = [
     "GALLERY",
     "BrokenCache",
+    "BrokenHead",
     "BrokenRule",
     "Examined",
     "Exhibit",
@@ -184,6 +196,58 @@ GALLERY: tuple[Exhibit, ...] = (
         p=((0.5, 0.3, 0.2), (0.1, 0.6, 0.3), (0.3, 0.1, 0.6), (0.6, 0.3, 0.1)),
         q=_Q,
         parents=_CHAIN,
+    ),
+    BrokenRule(
+        name="argmax-with-softmax",
+        title="The favourite is drafted and judged as if it had been drawn",
+        found=(
+            "huggingface/transformers 5.24.0, SinglePositionMultiTokenCandidateGenerator with sampling (Gemma-4 "
+            "assistants); by reading candidate_generator.py. Its DFlash and MTP generators draw (#47867, #48007)."
+        ),
+        story=(
+            "The draft proposes its most likely token every time, and hands back its softmax as the q to judge by. It "
+            "looks right because p/q is computed from the real logits of both models, but a token that is always "
+            "proposed has q = 1."
+        ),
+        caught="The enumerator: tokens that are nobody's favourite are written too rarely, or never.",
+        rule=JudgedByAnotherQ,
+        right="speculative-sampling",
+        p=_P,
+        q=((0.6, 0.3, 0.1),),
+        parents=(-1,),
+        drafts="fixed",
+        seen=((0.6, 0.3, 0.1),),
+    ),
+    BrokenRule(
+        name="q-before-top-k",
+        title="q from before top-k",
+        found="huggingface/transformers, issue #47932: the draft's q was taken before top-k had cut it.",
+        story=(
+            "The draft draws from its two best tokens and reports the probabilities of all three. It looks right "
+            "because the reported numbers are a distribution, and the wrong ones are smaller by a fifth at most."
+        ),
+        caught="The enumerator, on a draft whose top-k has cut a token.",
+        rule=JudgedByAnotherQ,
+        right="speculative-sampling",
+        p=_P,
+        q=((2 / 3, 1 / 3, 0.0),),
+        parents=(-1,),
+        seen=((0.6, 0.3, 0.1),),
+    ),
+    BrokenHead(
+        name="mtp-order",
+        title="Embedding and state the wrong way round",
+        found=(
+            "A trap between checkpoints: DeepSeek-V3 joins [embedding; state], MiMo and Inkling join the state first "
+            "(`input_proj`, `mtp_hidden_states_first`). Both matrices have the same shape."
+        ),
+        story=(
+            "The module reads its two inputs in the other order than the one it was trained with. It looks right "
+            "because everything loads and the text is exact, as a lossless rule corrects any guess."
+        ),
+        caught="Tokens per pass beside the same head in order; the text, the audit and the shapes are clean.",
+        proposer="mtp",
+        breaks=with_swapped_joining,
     ),
     BrokenCache(
         name="forgets-accepted",

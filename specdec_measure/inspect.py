@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from specdec_core.foundations.errors import DownloadRefused, ModelError
-from specdec_core.models import gguf, gguf_header, hub, sources
-from specdec_core.models.gguf_kinds import companion
-from specdec_core.models.heads import READERS, Target, files, kinds, shapes
-from specdec_core.models.heads.contents import Contents
-from specdec_core.models.heads.layers_read import layers_read
-from specdec_core.models.load_errors import sentences
+from specdec_core.models.files import hub, sources
+from specdec_core.models.files.load_errors import sentences
+from specdec_core.models.gguf_files import convert as gguf
+from specdec_core.models.gguf_files import header as gguf_header
+from specdec_core.models.gguf_files.kinds import companion
+from specdec_core.models.heads import READERS, Target
+from specdec_core.models.heads.layouts import files, kinds, shapes
+from specdec_core.models.heads.layouts.contents import Contents
+from specdec_core.models.heads.layouts.layers_read import layers_read
 
 PURPOSES: tuple[tuple[str, str], ...] = (
     (r"d2t|t2d", "which of the target's tokens it may guess"),
@@ -117,7 +120,7 @@ def inspect(name: str, target: str | None = None) -> Report:
         if listed is None:
             continue
         held = kinds.recognise(config, listed[0])
-        if held is not None and (kind == held.name or held.name in kinds.NOT_RUN):
+        if held is not None and (kind == held.loads_as or held.name in kinds.NOT_RUN):
             return _head(where, config, listed[0], held, target)
     return _model(where, config)
 
@@ -204,8 +207,12 @@ def _target(contents: Contents, entries: Mapping[str, Any], target: str | None) 
     vocabulary = size("vocab_size") or (contents.shape(last)[0] if last else 0)
     listed = [
         value
-        for found in (contents.config, contents.config.inner("eagle_config"))
-        for key in ("eagle_aux_hidden_state_layer_ids", "target_layer_ids")
+        for found in (
+            contents.config,
+            contents.config.inner("eagle_config"),
+            contents.config.inner("dflash_config"),
+        )
+        for key in ("eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids", "target_layer_ids")
         if isinstance(value := found.get(key), list)
     ]
     numbers = [one for value in listed for one in value if isinstance(one, int)]
@@ -218,12 +225,12 @@ def _tried(where: str, held: kinds.HeadKind, fits: Target, target: str | None) -
         return f"It is {held.title}, a kind that is known here and not run.", False
     assumed = Target(fits.width, fits.vocabulary, fits.embeds, fits.layers or 64)
     try:
-        READERS[held.name](where, assumed)
+        READERS[held.loads_as](where, assumed)
     except ModelError as error:
         return str(error), False
     fitted = f" and fits '{target}'" if target is not None else ""
     return (
-        f"It loads as {held.name}=…{fitted}: every tensor and every entry is used, or is a known copy.",
+        f"It loads as {held.loads_as}=…{fitted}: every tensor and every entry is used, or is a known copy.",
         True,
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from numbers import Integral
 
 from specdec_core.foundations.errors import SettingsError
-from specdec_core.runtime.pass_times import Curve, pass_time, real, whole
+from specdec_core.runtime.timing.pass_times import Curve, pass_time, real, whole
 
 MAX_DRAFT_LENGTH = 64  # the longest draft considered in a search
 

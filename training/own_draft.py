@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from specdec_core.models.hub import load_tokenizer
+from specdec_core.models.files.hub import load_tokenizer
 from training.checkpoints import load_weights, require_checkpoint
 from training.export import llama_config, write_json
 from training.heads.frozen import Frozen

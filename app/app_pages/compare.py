@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.choosing import controls, model_picker, more, prompt, warming
+from app.choosing import controls, model_picker, more_settings, prompt, warming
 from app.compare import editor, form, result
 from app.player import CURSOR
 from app.running import flow, header_links
@@ -36,7 +36,7 @@ with st.container(border=True, key="desk", horizontal=True, vertical_alignment="
     with st.popover("Examples", key="examples", width="content"):
         prompt.examples()
     with st.popover("Settings", icon=":material/tune:", key="more", width="content"):
-        more.draw(models, lane=False)
+        more_settings.draw(models, lane=False)
 with st.container(key="notice"):
     warming.show()
     prompt.remarks()

@@ -7,19 +7,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.course import (
-    claims_view,
-    inventory_view,
-    languages,
-    overview,
-    progress,
-    reading,
-    sheet,
-    steps,
-    teaching,
-    worked,
-)
-from app.course.words import Words
+from app.course import languages, overview, progress, steps, teaching
+from app.course.common_claims import claims_view
+from app.course.files import reading
+from app.course.files.words import Words
+from app.course.misconceptions import inventory_view
+from app.course.printed import sheet, worked
 from app.text import plain
 from app.ui import presenter, quirks
 

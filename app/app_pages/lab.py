@@ -5,7 +5,16 @@ from __future__ import annotations
 import streamlit as st
 
 from app import services
-from app.choosing import controls, current, form, lane_form, model_picker, more, prompt, warming
+from app.choosing import (
+    controls,
+    current,
+    form,
+    lane_form,
+    model_picker,
+    more_settings,
+    prompt,
+    warming,
+)
 from app.course import landing
 from app.decoding.models import ModelChoice
 from app.player import CURSOR
@@ -42,7 +51,7 @@ with desk:
     with st.popover("Examples", key="examples", width="content"):
         prompt.examples()
     with st.popover("Settings", icon=":material/tune:", key="more", width="content"):
-        more.draw(models)
+        more_settings.draw(models)
 run.follow(controls.request)
 with notice:
     warming.show()

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from app.theme import GREY, Look, look
 from specdec_measure.machines.batches import Batches
 
-from .chart import Chart
+from .chart import Chart, below, lay_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +72,16 @@ def together(batches: Batches, texts: Texts, looks: Mapping[str, Look] | None = 
             hovertemplate="%{x}: %{y:.2f}×<extra>%{fullData.name}</extra>",
         )
     figure.add_hline(y=1.0, line={"color": GREY, "width": 2, "dash": "dot"})
-    figure.update_layout(
-        height=440,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": -0.25, "yanchor": "top", "x": 0, "title": "", "font": {"size": 14}},
-        xaxis={
-            "title": texts.x, "type": "log", "tickvals": sizes,
-            "range": [log10(sizes[0]) - 0.08, log10(sizes[-1]) + 0.08], "zeroline": False,
+    lay_out(
+        figure,
+        440,
+        {
+            "title": texts.x,
+            "type": "log",
+            "tickvals": sizes,
+            "range": [log10(sizes[0]) - 0.08, log10(sizes[-1]) + 0.08],
         },
-        yaxis={
-            "title": texts.y, "range": [0, 1.1 * max(tops)], "ticksuffix": "×", "zeroline": False, "automargin": True,
-        },
-        hovermode="closest",
-        dragmode=False,
-    )  # fmt: skip
+        {"title": texts.y, "range": [0, 1.1 * max(tops)], "ticksuffix": "×", "automargin": True},
+        legend=below(0.25) | {"font": {"size": 14}},
+    )
     return Chart(figure, texts.title, texts.provenance, texts.said)

@@ -9,11 +9,10 @@ import plotly.graph_objects as go
 from app.theme import PARTS, fill
 from specdec_core.record.trace import Trace
 
-from .chart import Chart
-from .panels import broken, empty
+from .chart import AT_BOTTOM, Chart, lay_out
+from .panels import distinct, empty
 
 TITLE = "Where did each millisecond go? Guessing pays off if the whole bar is shorter than plain decoding's"
-ZERO_WIDTH = "\u200b"
 
 
 def time_budget(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
@@ -22,8 +21,7 @@ def time_budget(traces: Sequence[Trace], labels: Sequence[str], provenance: str)
     if not any(sum(found.values()) for found in budgets):
         said = "Nothing was timed, so there is no time to divide."
         return Chart(empty(said), TITLE, provenance, said)
-    names = [broken(label, 16, 3) for label in labels]
-    names = [name + ZERO_WIDTH * names[:at].count(name) for at, name in enumerate(names)]  # unique names
+    names = distinct(labels, 16)
     figure = go.Figure(
         [
             go.Bar(
@@ -50,28 +48,15 @@ def time_budget(traces: Sequence[Trace], labels: Sequence[str], provenance: str)
         showlegend=False,
         hoverinfo="skip",
     )
-    figure.update_layout(
+    lay_out(
+        figure,
+        120 + 52 * len(traces),
+        {"title": "milliseconds per committed token", "range": [0, max(totals)]},
+        {"categoryorder": "array", "categoryarray": names[::-1], "automargin": True},
+        legend=AT_BOTTOM | {"traceorder": "normal"},
+        margin={"r": 78, "b": 76},  # room for the figures, however narrow the page is
         barmode="stack",
         bargap=0.4,
-        height=120 + 52 * len(traces),
-        margin={"l": 8, "r": 78, "t": 8, "b": 76},  # room for the figures, however narrow the page is
-        legend={
-            "orientation": "h",
-            "traceorder": "normal",
-            "y": 0,
-            "yref": "container",
-            "yanchor": "bottom",
-            "x": 0,
-            "title": "",
-        },
-        xaxis={
-            "title": "milliseconds per committed token",
-            "range": [0, max(totals)],
-            "zeroline": False,
-        },
-        yaxis={"categoryorder": "array", "categoryarray": names[::-1], "automargin": True},
-        hovermode="closest",
-        dragmode=False,
     )
     sentences = " ".join(
         f"{label}: {total:.2f} ms, of which "

@@ -13,7 +13,7 @@ from app.text import count
 from app.theme import CLEAR, GREY, SOURCES
 from specdec_core.record.trace import Trace
 
-from .chart import Chart
+from .chart import AT_BOTTOM, Chart, lay_out
 from .panels import broken, empty
 
 TITLE = "Which tokens did one lane guess and another not? Compare the rows"
@@ -128,22 +128,20 @@ def _rows(figure: go.Figure, length: int, labels: Sequence[str]) -> None:
             font={"size": 12},
         )
     names = [broken(label, 18, 1) for label in _short(labels)]
-    figure.update_layout(
-        height=96 + ROW * lines * block,
-        margin={"l": 8, "r": 8, "t": 8, "b": 76},
-        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": ""},
-        xaxis={"visible": False, "range": [0, ACROSS + 1]},
-        yaxis={
+    lay_out(
+        figure,
+        96 + ROW * lines * block,
+        {"visible": False, "range": [0, ACROSS + 1]},
+        {
             "range": [lines * block - 0.2, -0.7],
             "tickvals": [line * block + lane + 1 for line in range(lines) for lane in range(len(labels))],
             "ticktext": names * lines,
             "tickfont": {"size": 12},
             "showgrid": False,
-            "zeroline": False,
             "automargin": True,
         },
-        hovermode="closest",
-        dragmode=False,
+        legend=AT_BOTTOM,
+        margin={"b": 76},
     )
 
 

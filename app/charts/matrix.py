@@ -13,7 +13,7 @@ from app.theme import MORE, SLOWER_FASTER
 from specdec_measure.analysis.advice import MIN_CASES
 from specdec_measure.sweep.totals import beyond, mark
 
-from .chart import Chart
+from .chart import Chart, lay_out
 from .panels import broken, empty
 
 if TYPE_CHECKING:
@@ -43,11 +43,13 @@ def comparison_matrix(table: pd.DataFrame, measure: Measure, provenance: str) ->
         said = "Nothing has been measured yet."
         return Chart(empty(said), TITLES[measure], provenance, said)
     labels = {line["lane"]: str(line["label"]) for line in lines.values()}
+    names = [labels[lane] for lane in lanes]
     cells = [[lines.get((family, lane)) for lane in lanes] for family in families]
+    across, down = list(range(len(lanes))), list(range(len(families)))
     figure = go.Figure(
         go.Heatmap(
-            x=list(range(len(lanes))),
-            y=list(range(len(families))),
+            x=across,
+            y=down,
             z=[[_shade(cell, measure) for cell in row] for row in cells],
             zmin=-1.0 if measure == "speedup" else 0.0,
             zmax=1.0,
@@ -63,37 +65,28 @@ def comparison_matrix(table: pd.DataFrame, measure: Measure, provenance: str) ->
             ygap=3,
         )
     )
-    heads = [_head(labels[lane], max(10, 44 // len(lanes))) for lane in lanes]
+    heads = [_head(name, max(10, 44 // len(lanes))) for name in names]
     above = HEAD_LINE * max(head.count("<br>") + 1 for head in heads) + 12
-    figure.update_layout(
-        height=above + 46 * len(families) + 8,
-        margin={"l": 8, "r": 8, "t": above, "b": 8},
-        minreducedheight=46,  # of the plot; Plotly would cut the heads above a single row
-        xaxis={
-            "tickvals": list(range(len(lanes))),
-            "ticktext": heads,
-            "tickfont": {"size": 11},
-            "side": "top",
-            "tickangle": 0,
+    lay_out(
+        figure,
+        above + 46 * len(families) + 8,
+        {
+            "tickvals": across, "ticktext": heads, "tickfont": {"size": 11}, "tickangle": 0, "side": "top",
             "showgrid": False,
-            "zeroline": False,
         },
-        yaxis={
-            "tickvals": list(range(len(families))),
+        {
+            "tickvals": down,
             "ticktext": [broken(family, 14) for family in families],
             "autorange": "reversed",
             "showgrid": False,
-            "zeroline": False,
             "automargin": True,
         },
-        hovermode="closest",
-        dragmode=False,
-    )
+        margin={"t": above},
+        minreducedheight=46,  # of the plot; Plotly would cut the heads above a single row
+    )  # fmt: skip
     sentences = " ".join(
-        f"{family}: "
-        + ", ".join(f"{labels[lane]} {words(lines.get((family, lane)), measure)}" for lane in lanes)
-        + "."
-        for family in families
+        f"{family}: {', '.join(f'{name} {words(cell, measure)}' for name, cell in zip(names, row, strict=True))}."
+        for family, row in zip(families, cells, strict=True)
     )
     return Chart(figure, TITLES[measure], provenance, f"{TITLES[measure]}. {sentences}")
 

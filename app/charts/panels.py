@@ -13,6 +13,7 @@ TITLE = 13  # pixels
 LINE_LENGTH = 46  # characters of a line that fits a phone
 WORD = 14  # characters of a word that is not broken
 LINE = 17  # pixels of a title's line
+ZERO_WIDTH = "\u200b"
 TICKS = 34  # pixels for the ticks below a panel, and the air between them and the next title
 
 
@@ -24,6 +25,12 @@ def broken(label: str, width: int = 22, lines: int = 2) -> str:
     if len(parts) > lines:
         parts = [*parts[: lines - 1], " ".join(parts[lines - 1 :])[: width - 1].rstrip() + "…"]
     return "<br>".join(escape(part, quote=False) for part in parts)
+
+
+def distinct(labels: Sequence[str], width: int) -> list[str]:
+    """The labels broken into at most three lines, no two alike: bars of one name would be one bar."""
+    names = [broken(label, width, 3) for label in labels]
+    return [name + ZERO_WIDTH * names[:at].count(name) for at, name in enumerate(names)]
 
 
 def panels(

@@ -12,7 +12,7 @@ from app.text import count
 from app.theme import look
 from specdec_core.record.trace import Trace
 
-from .chart import Chart
+from .chart import ABOVE, Chart, lay_out
 
 
 def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
@@ -31,13 +31,13 @@ def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenan
             line={"shape": "hv", "color": colour, "dash": dash, "width": 2.5},
             hovertemplate="%{y} tokens after %{x:.3f} s<extra>" + escape(label, quote=False) + "</extra>",
         )
-    figure.update_layout(
-        height=320,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": ""},
-        xaxis={"title": "seconds, prefill excluded", "rangemode": "tozero"},
-        yaxis={"title": "committed tokens", "rangemode": "tozero"},
-        hovermode="closest",
+    lay_out(
+        figure,
+        320,
+        {"title": "seconds, prefill excluded", "rangemode": "tozero", "zeroline": True},
+        {"title": "committed tokens", "rangemode": "tozero", "zeroline": True},
+        legend=ABOVE,
+        dragmode=None,
     )
     sentences = " ".join(
         f"{label}: {count(trace.stats.tokens, 'token')} in {trace.stats.decode_s:.2f} s"

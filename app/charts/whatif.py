@@ -16,12 +16,12 @@ from app.theme import BLUE, GREY, PAGE, look
 from specdec_measure.analysis.whatif import WhatIf
 from specdec_measure.machines.costs import Costs
 
-from .chart import Chart
-from .panels import broken, empty
+from .chart import AT_BOTTOM, Chart, lay_out
+from .panels import broken, distinct, empty
 
+TITLE = "Would it pay off there? Bars beyond 1× would"
 MAX_WIDTH = 64
 GAP = 0.35  # of a group's height, between two groups of bars
-ZERO_WIDTH = "\u200b"
 
 
 def clocks(
@@ -34,28 +34,23 @@ def clocks(
         results: None where the profile has nothing to say about a lane.
     """
     first = next((one for one in results if one is not None), None)
-    title = "Would it pay off there? Bars beyond 1× would"
     if first is None or not labels:
         said = "This profile does not apply to these lanes."
-        return Chart(empty(said), title, here, said)
-    names = [broken(label, 18, 3) for label in labels]
-    names = [name + ZERO_WIDTH * names[:at].count(name) for at, name in enumerate(names)]
+        return Chart(empty(said), TITLE, here, said)
+    names, dotted = distinct(labels, 18), {"color": GREY, "width": 1.5, "dash": "dot"}
     bounds = [" a bound" if one and one.off_the_clock else "" for one in results]
-    figure = go.Figure()
     bars: tuple[tuple[str, list[float | None], str, str], ...] = (
         ("measured", [*measured], GREY, ""),
         ("modelled", [one.speedup if one else None for one in results], BLUE, "/"),
     )
+    figure = go.Figure()
     for kind, speedups, colour, pattern in bars:
         figure.add_bar(
             name=f"{kind} · {here if kind == 'measured' else first.label}",
             orientation="h",
             y=names,
             x=speedups,
-            text=[
-                "" if speedup is None else f" {speedup:.2f}×{bound}"
-                for speedup, bound in zip(speedups, bounds, strict=True)
-            ],
+            text=[f" {one:.2f}×{bound}" if one else "" for one, bound in zip(speedups, bounds, strict=True)],
             textposition="outside",
             textfont={"size": 13},
             cliponaxis=False,
@@ -66,42 +61,35 @@ def clocks(
             },
             hovertemplate=f"{kind}: " + "%{x:.2f}× plain decoding<extra>%{y}</extra>",
         )
-    for start, end in _between(len(labels)):
-        figure.add_shape(
-            type="line", x0=1.0, x1=1.0, y0=start, y1=end, opacity=0.7, layer="below",
-            line={"color": GREY, "width": 1.5, "dash": "dot"},
-        )  # fmt: skip
+    for y0, y1 in _between(len(labels)):
+        figure.add_shape(type="line", x0=1.0, x1=1.0, y0=y0, y1=y1, opacity=0.7, layer="below", line=dotted)
     most = max(1.0, *(speedup for _, speedups, _, _ in bars for speedup in speedups if speedup))
-    figure.update_layout(
+    lay_out(
+        figure,
+        150 + 74 * len(labels),
+        {"title": "speedup over plain decoding on the same machine", "range": [0, most]},
+        # Plotly stacks a group's bars upwards, so the axis is reversed to put the first lane and its first bar on top.
+        {"categoryorder": "array", "categoryarray": names, "autorange": "reversed", "automargin": True},
+        legend=AT_BOTTOM | {"traceorder": "normal"},
+        margin={"r": 104 if any(bounds) else 56, "b": 96},  # room for the figures
         barmode="group",
         bargap=GAP,
-        height=150 + 74 * len(labels),
-        margin={"l": 8, "r": 104 if any(bounds) else 56, "t": 8, "b": 96},  # room for the figures
-        legend={
-            "orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": "",
-            "traceorder": "normal",
-        },
-        xaxis={"title": "speedup over plain decoding on the same machine", "range": [0, most], "zeroline": False},
-        # Plotly stacks a group's bars upwards, so the axis is reversed to put the first lane and its first bar on top.
-        yaxis={"categoryorder": "array", "categoryarray": names, "autorange": "reversed", "automargin": True},
-        hovermode="closest",
-        dragmode=False,
-    )  # fmt: skip
-    said = " ".join(
-        f"{label}: {'not measured' if once is None else f'{once:.2f} times, measured'}; "
-        + (
-            f"{one.speedup:.2f} times, {one.how}{',' * bool(bound)}{bound}."
-            if one
-            else "nothing under the profile."
-        )
-        for label, once, one, bound in zip(labels, measured, results, bounds, strict=True)
     )
+    said = " ".join(map(_sentence, labels, measured, results))
     return Chart(
         figure,
-        title,
+        TITLE,
         f"measured · {here}   |   {first.provenance}",
         f"Speedups over plain decoding, here and under {first.label}. {said}",
     )
+
+
+def _sentence(label: str, once: float | None, one: WhatIf | None) -> str:
+    """Both bars of a lane in words."""
+    here = "not measured" if once is None else f"{once:.2f} times, measured"
+    if one is None:
+        return f"{label}: {here}; nothing under the profile."
+    return f"{label}: {here}; {one.speedup:.2f} times, {one.how}{', a bound' * one.off_the_clock}."
 
 
 def _between(groups: int) -> list[tuple[float, float]]:
@@ -136,40 +124,22 @@ def widths(
         )
     )
     for lane, label, counts in zip(lanes, labels, found, strict=True):
-        if not counts:
-            continue
-        rounds = sum(counts.values())
-        figure.add_scatter(
-            name=broken(label, 28, 1),
-            x=[*counts],
-            y=[costs.ratio(width) for width in counts],
-            customdata=[*counts.values()],
-            mode="markers",
-            cliponaxis=False,
-            marker={
-                "color": look(lane).colour,
-                "symbol": look(lane).symbol,
-                "size": [7 + 9 * (times / rounds) ** 0.5 for times in counts.values()],
-                "opacity": 0.85,
-                "line": {"width": 1, "color": PAGE.light},
-            },
-            hovertemplate="tokens in the pass: %{x}<br>rounds: %{customdata}, %{y:.2f} plain passes each<extra>"
-            + broken(label)
-            + "</extra>",
-        )
+        if counts:
+            figure.add_trace(_marks(costs, lane, label, counts))
     top = costs.ratio(widest)
-    figure.update_layout(
-        height=360,
-        margin={"l": 8, "r": 8, "t": 8, "b": 96},
-        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": ""},
-        xaxis={
-            "title": "tokens in a target pass, n", "type": "log", "range": [-0.03, log10(widest) + 0.05],
-            "tickvals": [one for one in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if one <= widest], "zeroline": False,
+    lay_out(
+        figure,
+        360,
+        {
+            "title": "tokens in a target pass, n",
+            "type": "log",
+            "range": [-0.03, log10(widest) + 0.05],
+            "tickvals": [one for one in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if one <= widest],
         },
-        yaxis={"title": "plain passes, T(n)/T(1)", "range": [0, max(2.0, top * 1.08)], "zeroline": False},
-        hovermode="closest",
-        dragmode=False,
-    )  # fmt: skip
+        {"title": "plain passes, T(n)/T(1)", "range": [0, max(2.0, top * 1.08)]},
+        legend=AT_BOTTOM,
+        margin={"b": 96},
+    )
     said = ", ".join(f"{width} tokens {costs.ratio(width):.2f}" for width in (1, 5, 9, 17, 33, 65))
     marked = " ".join(
         f"{label}: most rounds have {count(counts.most_common(1)[0][0], 'token')} in the pass."
@@ -182,4 +152,27 @@ def widths(
         f"{provenance} · a marker at n: the lane has rounds with n tokens in the target's pass; the larger, the more "
         "of its rounds",
         f"Cost of a target pass by its width, in plain passes: {said}. {marked}",
+    )
+
+
+def _marks(costs: Costs, lane: int, label: str, counts: Counter[int]) -> go.Scatter:
+    """The widths of a lane's rounds on the curve."""
+    rounds = sum(counts.values())
+    return go.Scatter(
+        name=broken(label, 28, 1),
+        x=[*counts],
+        y=[costs.ratio(width) for width in counts],
+        customdata=[*counts.values()],
+        mode="markers",
+        cliponaxis=False,
+        marker={
+            "color": look(lane).colour,
+            "symbol": look(lane).symbol,
+            "size": [7 + 9 * (times / rounds) ** 0.5 for times in counts.values()],
+            "opacity": 0.85,
+            "line": {"width": 1, "color": PAGE.light},
+        },
+        hovertemplate="tokens in the pass: %{x}<br>rounds: %{customdata}, %{y:.2f} plain passes each<extra>"
+        + broken(label)
+        + "</extra>",
     )

@@ -198,7 +198,8 @@ def draw() -> None:
         list(page_settings.DTYPE.titles()),
         key=State.dtype.key,
         persist_state="session",
-        help="How the weights are stored. float32 is slow on a GPU; 16-bit formats can change near ties.",
+        help="How the weights are stored. float32 is slow on a GPU; 16-bit formats can change near ties. 8-bit rounds "
+        "every weight, on a CPU: faster, and another target, whose name says so.",
     )
     _memory()
 

@@ -12,8 +12,8 @@ from app.decoding.api import Family
 from app.decoding.run import Run
 from app.running.downloads import button, of_run
 from app.text import count
-from specdec_core.models.chat import Chat
 from specdec_core.models.generation import OFF
+from specdec_core.models.tokens.chat import Chat
 from specdec_core.record.schema import Header
 from specdec_core.record.trace import Trace
 from specdec_core.rules import rule_class
@@ -71,7 +71,11 @@ def show(
 
 def _elsewhere(header: Header, lane: Settings, models: Family | None) -> None:
     """A lane's settings in the terms of each program, one tab each."""
-    target, draft, chat = header.target.name, header.draft.name if header.draft else None, _message(header)
+    target, draft, chat = (
+        header.target.published,
+        header.draft.name if header.draft else None,
+        _message(header),
+    )
     # What the target's own config requested is written out: not every program reads it.
     lane = lane.but(**{name: value for name in OFF if (value := header.settings.get(name)) is not None})
     transformers = portable.transformers_code(

@@ -19,6 +19,7 @@ from app.ui.state import State, state
 from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
+from specdec_measure.analysis import combined
 from specdec_measure.analysis.advice import ineligible
 from specdec_measure.analysis.diagnosis import why
 from specdec_measure.analysis.memory import MemoryLine
@@ -55,6 +56,8 @@ def show(run: Flow) -> None:
             if ready:
                 verdicts(shown, traces, numbers)
                 divergences.draw(shown, traces, numbers)
+                for said in combined.sentences(traces, [shown.request.labels[number] for number in numbers]):
+                    st.caption(f":material/call_merge: {plain(said)}")
     if ready:
         with top:
             _answer(shown, traces, numbers)

@@ -1,9 +1,8 @@
-"""A sweep on the comparison page: choose prompts, watch the matrix of families and lanes fill, download it."""
+"""A sweep on the comparison page: the matrix of families and lanes fills while one watches, and can be downloaded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import streamlit as st
@@ -12,7 +11,6 @@ from app.choosing import presets
 from app.decoding.jobs import OVER, Busy
 from app.decoding.models import ModelChoice
 from app.lanes import page_settings
-from app.lanes.fields import NumberField
 from app.lanes.naming import letters
 from app.records import visitor
 from app.records.database import Unavailable
@@ -21,26 +19,22 @@ from app.text import count, plain
 from app.ui import address, tables
 from app.ui.fragment import fragment
 from app.ui.state import State, state
-from app.ui.widgets import number_box
-from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS, Proposer
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 from specdec_measure.analysis.advice import advise, ineligible
-from specdec_measure.sweep import cases as sources
-from specdec_measure.sweep.cases import Case
 from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.totals import csv_of, failures, looping, summary, to_csv, to_json
 
 from .repeats import say
 from .sweep import Order, Sweep
-from .sweeps import MAX_CELLS, sweeps
+from .sweep_form import ADDRESS, form, penalty
+from .sweeps import sweeps
 from .table import NOTHING
 
 if TYPE_CHECKING:  # plotly is imported with the first chart
     from app.charts.matrix import Measure
 
-ADDRESS = "sweep"
 FAILURES = 5  # shown one by one
 
 
@@ -74,129 +68,12 @@ def show(
             "The lane with a person guessing is left out: nobody types the same words for every prompt."
         )
     going = job is not None and job.active
-    _form([lanes[at] for at in kept], [labels[at] for at in kept], choice, (chat, system), busy=going)
+    form([lanes[at] for at in kept], [labels[at] for at in kept], choice, (chat, system), busy=going)
     job = sweeps().get(
         st.query_params.get(ADDRESS), visitor.of_session()
     )  # it may have been started just now
     if job is not None:
         _watch(job)
-
-
-def _form(
-    lanes: list[Settings], labels: list[str], choice: ModelChoice, template: tuple[bool, str], busy: bool
-) -> None:
-    """What to sweep, and the start button; `template`: chat and its system line; `busy` while a sweep is running."""
-    chat, system = template
-    families = {family.name: family for family in presets.offered("chat" if chat else "text")}
-    titles = {name: family.title for name, family in families.items()}
-    with st.container(border=True, key="sweep_form"):
-        if set(state.sweep_families) - titles.keys():  # for models of the other kind
-            state.sweep_families = list(titles)
-        named = st.pills(
-            "Kinds of text",
-            list(titles),
-            selection_mode="multi",
-            format_func=titles.__getitem__,
-            key=State.sweep_families.key,
-            persist_state="session",
-            wrap=True,
-            help="The example prompts that ship with the lab.",
-        )
-        left, middle, right = st.columns(3, gap="medium", vertical_alignment="top")
-        with left:
-            most = number_box(
-                "Prompts of each kind",
-                **_box(page_settings.SWEEP_MOST),
-                help="The first ones of each kind; more prompts make the medians steadier.",
-            )
-        with middle:
-            repeats = number_box(
-                "Repeats",
-                **_box(page_settings.SWEEP_REPEATS),
-                help="How many times each prompt is timed in each lane; each time is a cell. Lanes take turns, and "
-                "each turn starts with a different lane.",
-            )
-        with right:
-            file = st.file_uploader(
-                "Your own prompts (JSONL)",
-                type=["jsonl", "ndjson", "json"],
-                key="sweep_file",
-                max_upload_size=2,
-                help=f"One JSON object a line, such as `{sources.EXAMPLE}`. At most {sources.MAX_CASES} prompts.",
-            )
-        cases = [
-            Case(name, preset.name, preset.text, chat, system)
-            for name in named
-            if name in families  # a link may name kinds for other models
-            for preset in families[name].presets[:most]
-        ]
-        refusal = page_settings.SWEEP_MOST.refusal(most) or page_settings.SWEEP_REPEATS.refusal(repeats)
-        refused = None
-        if file is not None:
-            try:
-                own = [replace(case, chat=True) for case in sources.from_jsonl(file.getvalue())]
-                cases += sources.fitted(own, chat, system)
-                _no_double(cases)
-            except SpecdecError as error:
-                refusal = str(error)
-        order = Order(tuple(cases), tuple(lanes), tuple(labels), repeats, choice)
-        if refusal is None and order.cells > MAX_CELLS:
-            refusal = f"That is {order.cells:,} cells; at most {MAX_CELLS:,} are measured. Reduce something."
-        if state.sweep_start and refusal is None and cases and not busy:
-            try:
-                address.put(ADDRESS, sweeps().start(order, visitor.of_session()).id)
-                busy = True
-            except (SpecdecError, Busy) as error:
-                refused = str(error)
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.button(
-                "Start the sweep",
-                icon=":material/grid_on:",
-                type="primary",
-                key=State.sweep_start.key,
-                disabled=busy or refusal is not None or not cases,
-                help="Other runs get their turn between cells.",
-            )
-            st.caption(
-                f"{count(len(cases), 'prompt')} × {count(len(lanes), 'lane')} × {count(repeats, 'repeat')} = "
-                f"{count(order.cells, 'cell')}, up to {count(lanes[0].max_new_tokens, 'token')} each"
-                f"{_penalty(lanes[0].repetition_penalty)}"
-                if cases
-                else "Choose at least one kind of text, or bring a file."
-            )
-        if said := refusal or refused:
-            st.error(plain(said), icon=":material/error:")
-
-
-def _penalty(given: float | None) -> str:
-    """The repetition penalty of all lanes, at the end of a caption; empty where there is none."""
-    return "" if given in (None, 1) else f", with a repetition penalty of {given:g}"
-
-
-def _box(number: NumberField) -> dict[str, Any]:
-    """What a number's box is drawn with."""
-    return {
-        "refusal": number.refusal,
-        "step": 1,
-        "key": number.key,
-        "persist_state": "session",
-    }
-
-
-def _no_double(cases: Sequence[Case]) -> None:
-    """Reject own prompts with a shipped prompt's name.
-
-    Raises:
-        SpecdecError: one sentence.
-    """
-    seen = set()
-    for case in cases:
-        if (case.family, case.name) in seen:
-            raise SpecdecError(
-                f"Your file has a prompt '{case.name}' in the family '{case.family}', and so has the lab. "
-                "Give it another name."
-            )
-        seen.add((case.family, case.name))
 
 
 def _watch(job: Sweep) -> None:
@@ -333,7 +210,7 @@ def matrix(rows: Sequence[MeasuredCase], about: dict[str, object], provenance: s
         else "medians over prompts and their repeats"
     )
     shared = about.get("lanes")
-    origin[-1] += _penalty(shared[0].get("repetition_penalty") if isinstance(shared, list) else None)
+    origin[-1] += penalty(shared[0].get("repetition_penalty") if isinstance(shared, list) else None)
     draw(comparison_matrix(table, cast("Measure", measure), " · ".join(filter(None, origin))), "sweep_matrix")
     if measure == "speedup" and any(noisy(line) for line in table.to_dict("records")):
         st.caption(

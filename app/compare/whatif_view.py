@@ -84,6 +84,7 @@ def show(
         if isinstance(result, str):
             st.caption(f":material/block: {plain(name)}: {plain(result)}")
     _charts(names, lanes, measured, computed, costs, profile, _origin(traces[lanes[0]], repeats))
+    _lengths(names, [traces[lane] for lane in lanes], costs, profile)
     _table(shown)
     _assumptions(profile, costs, [one for one in computed if one])
 
@@ -132,6 +133,16 @@ def _charts(
             draw(whatif.widths(costs, names, lanes, computed, profile.provenance), "whatif-widths")
     if costs.batch > 1 and (measured_together := core.together()) is not None:
         draw(batches.together(*measured_together), "whatif-together")
+
+
+def _lengths(names: Sequence[str], traces: Sequence[Trace], costs: Costs, profile: Profile) -> None:
+    """What other choices of the draft length would have made of the first lane on which they can be replayed."""
+    from app.charts.draw import draw
+    from app.charts.lengths import chosen_lengths
+
+    charts = (chosen_lengths(*lane, costs, profile.provenance) for lane in zip(traces, names, strict=True))
+    if (chart := next(filter(None, charts), None)) is not None:
+        draw(chart, "whatif-lengths")
 
 
 def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:

@@ -38,7 +38,9 @@ def _read(wait: Callable[[], None], busy: Callable[[], bool]) -> None:
 
 
 def _parts() -> Iterator[Callable[[], object]]:
-    from . import claims, inventory, reading
+    from .common_claims import claims
+    from .files import reading
+    from .misconceptions import inventory
 
     for language in reading.languages():
         for _, key, _, _ in reading.titles(language):

@@ -13,9 +13,9 @@ from app.ui import address
 from specdec_core.foundations.errors import TraceError
 from specdec_core.record.trace import Trace
 
+from .drawing.scene import style
+from .files.words import FOLDER, Words
 from .pictures.runs import race
-from .scene import style
-from .words import FOLDER, Words
 
 EXAMPLE = "landing"
 STYLE = """<style>

@@ -6,8 +6,9 @@ import streamlit as st
 
 from app.ui import address
 
-from . import progress, reading
-from .words import Words
+from . import progress
+from .files import reading
+from .files.words import Words
 
 
 def chosen() -> str:

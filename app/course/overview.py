@@ -14,8 +14,9 @@ from app.records import visitor
 from app.text import plain
 from app.ui import address, presenter
 
-from . import languages, progress, reading, start_room, teaching
-from .words import Words
+from . import languages, progress, start_room, teaching
+from .files import reading
+from .files.words import Words
 
 PARTS = (
     "at",

@@ -13,8 +13,8 @@ from app.text import plain
 from app.ui import presenter
 
 from . import progress, shuffle
-from .lesson import Given, Lesson, Section
-from .words import Words
+from .files.lesson import Given, Lesson, Section
+from .files.words import Words
 
 
 def ask(lesson: Lesson, mine: progress.LessonProgress, words: Words) -> None:

@@ -22,7 +22,7 @@ from app.records import visitor
 from app.records.database import Unavailable
 from app.ui import presenter
 
-from .lesson import Given
+from .files.lesson import Given
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from .words import Words
+from .files.words import Words
 
 
 def draw(words: Words) -> None:

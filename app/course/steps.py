@@ -15,10 +15,12 @@ from app.player import CURSOR
 from app.text import plain
 from app.ui import address, presenter
 
-from . import paint, prediction, progress, reading, shuffle, teaching
-from .lesson import STEPS, Item, Lesson, Picture, Section
-from .scene import Place
-from .words import Words
+from . import prediction, progress, shuffle, teaching
+from .drawing import paint
+from .drawing.scene import Place
+from .files import reading
+from .files.lesson import STEPS, Item, Lesson, Picture, Section
+from .files.words import Words
 
 
 def draw(

@@ -12,9 +12,10 @@ import streamlit as st
 from app.ui import presenter, quirks
 from app.ui.fragment import fragment
 
-from . import languages, reading
-from .lesson import STEPS
-from .words import Words
+from . import languages
+from .files import reading
+from .files.lesson import STEPS
+from .files.words import Words
 
 # Without the gap between elements that Streamlit's margin below a heading cancels; and language and way out next to the
 # title, with which they scroll away.

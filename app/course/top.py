@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from . import inventory_view, languages, overview
+from . import languages, overview
+from .misconceptions import inventory_view
 
 
 def shown() -> tuple[str, str]:

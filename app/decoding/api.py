@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from specdec_core.engine.events import Ended, Started, Step
 from specdec_core.foundations.errors import SpecdecError
-from specdec_core.models.chat import Prompt
 from specdec_core.models.generation import Generation
+from specdec_core.models.tokens.chat import Prompt
 from specdec_core.record.schema import EndReason, ModelInfo, Stats
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
@@ -23,7 +23,7 @@ from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.run import SweepProgress
 
 if TYPE_CHECKING:
-    from specdec_core.runtime.width_curve import WidthCurve
+    from specdec_core.runtime.timing.width_curve import WidthCurve
     from specdec_measure.analysis.memory import MemoryLine
     from specdec_measure.analysis.surprise import Surprise
 

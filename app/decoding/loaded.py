@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from specdec_core.engine.events import Finished
 from specdec_core.foundations.errors import OtherTokenizer, SpecdecError
-from specdec_core.models.chat import Prompt
+from specdec_core.models.tokens.chat import Prompt
 from specdec_core.proposers import PROPOSERS, available
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
@@ -25,7 +25,7 @@ from .models import ModelChoice
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
-    from specdec_core.runtime.width_curve import WidthCurve
+    from specdec_core.runtime.timing.width_curve import WidthCurve
     from specdec_measure.analysis.memory import MemoryLine
     from specdec_measure.analysis.surprise import Surprise
 
@@ -112,7 +112,7 @@ class Loaded:
         return surprises(self.models, text)
 
     def width_curve(self, repeats: int, budget_s: float) -> WidthCurve:
-        from specdec_core.runtime.width_curve import width_curve
+        from specdec_core.runtime.timing.width_curve import width_curve
 
         return width_curve(self.models, repeats=repeats, budget_s=budget_s)
 

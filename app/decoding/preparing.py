@@ -38,7 +38,7 @@ def prepare(choice: ModelChoice, on_progress: Callable[[float | None, str], None
     names = [name for name in (choice.target, choice.draft) if name]
     if not names:
         return
-    from specdec_core.models import sources
+    from specdec_core.models.files import sources
 
     for name in names:
         if sources.unconverted(name):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from specdec_core.foundations import errors
-from specdec_core.models.chat import Prompt
+from specdec_core.models.tokens.chat import Prompt
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 from specdec_lessons.distilled import Report
@@ -23,7 +23,7 @@ from .api import Ask, Card, DecoderLost, Event, IsCancelled, OnPlace, unplaced
 from .models import ModelChoice
 
 if TYPE_CHECKING:
-    from specdec_core.runtime.width_curve import WidthCurve
+    from specdec_core.runtime.timing.width_curve import WidthCurve
     from specdec_measure.analysis.memory import MemoryLine
     from specdec_measure.analysis.surprise import Surprise
 

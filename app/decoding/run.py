@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from specdec_core.engine.events import Ended, Started, Step
-from specdec_core.models.chat import Chat
+from specdec_core.models.tokens.chat import Chat
 from specdec_core.record.schema import EndReason
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings

@@ -19,7 +19,11 @@ STATIC = Path(__file__).parent / "static"
 SHEETS = STATIC / "style"
 
 CURSOR = ("round", "step", "node", "lead", "view")
-"""The position of a viewer; see `player`. All are whole numbers but the last."""
+"""The position of a viewer, whole numbers but the last: `lead` is the lane whose rounds the cursor walks through (None:
+the last); `round` one of its rounds (0 is the prompt; more than there are is the end; None is the most telling round);
+`step` an event within that round, counted from 0 (None: the whole round); `node` a proposal's number in it (−1 is the
+token the target wrote itself; None selects nothing); `view` the view that is open; where there is room, tree and odds
+are one. Values out of range are clamped."""
 VIEWS = ("tree", "mask", "odds", "window")
 
 
@@ -123,12 +127,7 @@ def data(
             (a trace as parsed JSON). The first plain lane is the baseline of the speedups.
         events: the address of the run's event stream; with mode "live".
         provenance: the source of the figures in one word; `provenance_note` names machine and date.
-        cursor: `lead` is the lane whose rounds the cursor walks through (None: the last); `round` one of
-            its rounds (0 is the prompt; more than there are is the end; None is the most telling round);
-            `step` an event within that round, counted from 0 (None: the whole round); `node` a proposal's
-            number in it (−1 is the token the target wrote itself; None selects nothing); `view` the view that
-            is open, one of `VIEWS`; where there is room, tree and odds are one. Values out of range are
-            clamped.
+        cursor: where the viewer is to be; see `CURSOR`.
         autoplay: play a replay from its beginning, unless the cursor names a round or the viewer prefers no motion.
         prompt: the prompt's text, shown while a live run has no trace yet.
         of: a name of what is shown, returned with the cursor: an old cursor does not apply to a new run.
@@ -142,23 +141,14 @@ def data(
     """
     from specdec_measure.sweep.totals import MIN_TOKENS
 
-    where = cursor or {}
     return {
-        "mode": mode,
-        "events": events,
+        "mode": mode, "events": events, "provenance": provenance, "provenance_note": provenance_note, "of": of,
+        "autoplay": autoplay, "prompt": prompt, "compared": compared, "present": present, "addressed": addressed,
         "traces": [dict(trace) for trace in traces],
-        "provenance": provenance,
-        "provenance_note": provenance_note,
-        "cursor": {name: where.get(name) for name in CURSOR},
-        "autoplay": autoplay,
-        "prompt": prompt,
-        "of": of,
+        "cursor": {name: (cursor or {}).get(name) for name in CURSOR},
         "rules": {name: dict(rule) for name, rule in (rules or {}).items()},
         "proposers": dict(proposers or {}),
-        "compared": compared,
-        "present": present,
         "view_first": view_first and present,
-        "addressed": addressed,
         "code": served.address(language),
         "least": MIN_TOKENS,
-    }
+    }  # fmt: skip

@@ -72,6 +72,7 @@ export interface Phases {
 
 /** What a proposer noted of a round; each writes what it has. */
 export interface Note {
+  by?: string;
   ahead?: number;
   ahead_levels?: number;
   heads?: number;
@@ -160,6 +161,7 @@ export interface Step extends Phases {
   names?: string[];
   verdict?: Verdict[];
   candidates?: number | null;
+  by?: string | null;
 }
 
 /** The visitor who drafts is asked to go on with `text` in at most `most` characters. */

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from math import ceil, floor, isfinite
 from typing import Any, Literal
 
-from app.course import reading, shuffle
-from app.course.lesson import Given, Item, Lesson, Picture
-from app.course.words import Words
+from app.course import shuffle
+from app.course.files import reading
+from app.course.files.lesson import Given, Item, Lesson, Picture
+from app.course.files.words import Words
 
 from .states import Now, Part
 

@@ -6,8 +6,8 @@ from functools import cache
 
 from app import services
 
-from . import running
 from .live import Live
+from .runs import running
 from .store import Rooms
 
 

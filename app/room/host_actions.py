@@ -9,13 +9,14 @@ from typing import Any
 
 from app.player import CURSOR
 
-from . import running, states
+from . import states
 from .asked import asked
 from .lesson_plan import titles
+from .pages.views import current
+from .runs import running
+from .runs.together import NOTHING, ClassRun, RunProgress
 from .states import MOST_MOVES, MOVED_ON, STEERED, Now, Room, RoomRefused, is_cursor
 from .store import Rooms
-from .together import NOTHING, ClassRun, RunProgress
-from .views import current
 
 MOST_CARDS = 999
 MOST_KEY = 200  # characters of a control's id

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.course import reading, teaching
-from app.course.words import Words
+from app.course import teaching
+from app.course.files import reading
+from app.course.files.words import Words
 
 LESSONS_AT_MOST = 40
 

@@ -15,11 +15,12 @@ from typing import Any
 
 from app.records.database import Unavailable
 
-from . import together, views_run
+from .pages import views_run
+from .runs import together
+from .runs.together import NOTHING, ClassRun, RunProgress
 from .states import Room
 from .store import Cast, Rooms
 from .tally import Vote
-from .together import NOTHING, ClassRun, RunProgress
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from .together import VOTE_S, ClassRun, RunProgress, is_open, shown
+from .runs.together import VOTE_S, ClassRun, RunProgress, is_open, shown
 
 State = Literal["waiting", "open", "locked", "discuss", "reveal", "follow", "play", "run", "check", "ended"]
 Part = Literal["predict", "check"]

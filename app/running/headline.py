@@ -10,7 +10,10 @@ from app.text import count, plain
 from app.ui.glossary import define
 from app.ui.state import state
 from specdec_core.proposers import PROPOSERS
+from specdec_core.record.schema import Stats
+from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy as lossy_rule
+from specdec_core.settings import Settings
 from specdec_measure.analysis.diagnosis import Diagnosis, why
 from specdec_measure.records.repeats import percent
 from specdec_measure.sweep.totals import MIN_TOKENS, beyond
@@ -38,6 +41,15 @@ NOISY = (
     "The measured speedup is above the tokens per pass. That cannot be, since a round takes at least a plain pass: "
     "something else on the machine slowed plain decoding down. Run again while it is quiet."
 )
+BY_LEVEL = (
+    "Here the proposals were trees. At most one of several siblings can be accepted, so one rate for all would "
+    "mislead. Each figure is of one level: of the rounds in which a guess of that level was judged, the share in which "
+    "one was accepted. Where the tree ends, no further level is judged. It is not the share of all guesses sent: of a "
+    "tree, one path at most is kept."
+)
+NONE = "—"
+Tile = tuple[str, str, str, str]
+"""Label, value, help and source."""
 
 
 def show(run: Run) -> None:
@@ -45,100 +57,36 @@ def show(run: Run) -> None:
     traces = run.traces
     if 0 not in traces:
         return
-    first = traces[0]
     if 1 not in traces:
-        speed = first.stats.tokens_per_second
-        _metrics(
-            [
-                (
-                    "Tokens per second",
-                    f"{speed:.0f}" if speed else "—",
-                    "Committed tokens by decoding time; prefill excluded.",
-                    MEASURED,
-                ),
-                ("Tokens", f"{first.stats.tokens}", "How many tokens were committed.", _end(first.end)),
-            ]
-        )
-        st.caption("Plain decoding alone: choose a proposer to race against it.")
-        if what := first.loops().what:
-            st.caption(f":material/repeat: {plain(what[0].upper() + what[1:])}.")
+        _alone(traces[0])
         return
-    other = traces[1]
-    stats, base = other.stats, first.stats
-    lane = run.request.lanes[1]
+    first, other, lane = traces[0], traces[1], run.request.lanes[1]
     found, slowed = why(first, other), held_up_words(first, other)
-    unmodelled = numbers.unmodelled(lane)
-    modelled = None if unmodelled else numbers.modelled_speedup(base, stats, lane.draft_length)
-    speedup = numbers.measured_speedup(base, stats)
-    noisy = beyond(speedup, stats.tokens_per_pass)
-    judged = stats.judged
-    branched = stats.acceptance_rate is None and stats.acceptance_by_depth
-    tree = " · ".join(f"{rate:.0%}" for rate in stats.acceptance_by_depth[:3]) if branched else None
-    lossy = lossy_rule(other)
-    loops = other.loops()
-    repeats = f" · {percent(loops.share)} of the text repeats" if loops.spans else ""
+    loops, lossy, untimed = other.loops(), lossy_rule(other), PROPOSERS[lane.proposer].off_the_clock
+    speedup = numbers.measured_speedup(first.stats, other.stats)
+    noisy = beyond(speedup, other.stats.tokens_per_pass)
     part = (lossy or lane.temperature > 0) and numbers.parting(first, other) is not None
-    formula = [] if modelled is None else [_by_formula(modelled, found, repeats)]
-    _metrics(
-        [
-            (
-                "Measured speedup",
-                _times(speedup),
-                define("Measured speedup")
-                + f"\n\nHere {_speed(stats.tokens_per_second)} against {_speed(base.tokens_per_second)}. "
-                "Writing the record is not timed."
-                + ("\n\nThe two lanes wrote different texts." if part else ""),
-                f"none: fewer than {MIN_TOKENS} tokens in a lane"
-                if speedup is None
-                else "a bound: drafting is not counted"
-                if PROPOSERS[lane.proposer].off_the_clock
-                else "measured · lossy rule"
-                if lossy
-                else "measured · texts differ"
-                if part
-                else "above τ: timing noise"
-                if noisy
-                else MEASURED + (", passes held up" if slowed else ""),
-                repeats if speedup is not None else "",
-            ),
-            *formula,
-            (
-                "Acceptance rate α" if tree is None else "Acceptance by level",
-                _share(stats.acceptance_rate) if tree is None else tree,
-                define("Acceptance rate α", "Not reached")
-                + (
-                    ""
-                    if tree is None
-                    else "\n\nHere the proposals were trees. At most one of several siblings can be accepted, so one "
-                    "rate for all would mislead. Each figure is of one level: of the rounds in which a guess of "
-                    "that level was judged, the share in which one was accepted. Where the tree ends, no further "
-                    "level is judged. It is not the share of all guesses sent: of a tree, one path at most is kept."
-                ),
-                f"measured · {stats.accepted} of {judged} judged"
-                if tree is None
-                else f"measured · {numbers.by_level(other)}",
-                repeats if judged else "",
-            ),
-            (
-                "Tokens per pass τ",
-                f"{stats.tokens_per_pass:.2f}" if stats.tokens_per_pass else "—",
-                define("Tokens per target pass τ"),
-                f"measured · {count(stats.tokens, 'token')}, {count(stats.target_passes, 'pass')}",
-                repeats,
-            ),
-            (
-                "Target passes saved",
-                f"{numbers.passes_saved(stats)} of {stats.tokens}",
-                "Plain decoding needs one target pass for every token; this is how many passes the lane saved. "
-                + define("Target pass"),
-                f"measured · {count(stats.target_passes, 'pass')} for {count(stats.tokens, 'token')}",
-                repeats,
-            ),
-        ]
-    )
+    marks = {  # the first that holds says where the measured speedup is from
+        f"none: fewer than {MIN_TOKENS} tokens in a lane": speedup is None,
+        "a bound: drafting is not counted": untimed,
+        "measured · lossy rule": lossy,
+        "measured · texts differ": part,
+        "above τ: timing noise": noisy,
+        MEASURED + (", passes held up" if slowed else ""): True,
+    }
+    source = next(mark for mark, holds in marks.items() if holds)
+    tiles = [
+        _measured(first.stats, other.stats, speedup, source, part),
+        *_modelled(lane, first.stats, other.stats, found),
+        _acceptance(other),
+        *_passes(other.stats),
+    ]
+    repeats = f" · {percent(loops.share)} of the text repeats" if loops.spans else ""
+    # beside a figure that there is none of, nothing is said
+    _metrics([(*tile, "" if tile[1] == NONE else repeats) for tile in tiles])
     if noisy:
         st.caption(f":material/warning: {NOISY}")
-    if found and not PROPOSERS[lane.proposer].off_the_clock:
+    if found and not untimed:
         st.html(html_of_why([Why(1, found.short + slowed, found)]))
     penalty_note(run)
     same, sentence = numbers.verdict_on_texts(first, other)
@@ -148,6 +96,73 @@ def show(run: Run) -> None:
     st.markdown(f"{icon} {plain(sentence)}")
     if loops.spans:
         st.markdown(f":material/repeat: {plain(loops.sentence)}", help=define("Repeated text"))
+
+
+def _alone(first: Trace) -> None:
+    """Plain decoding without a lane to compare it with."""
+    speed = first.stats.tokens_per_second
+    words = "Committed tokens by decoding time; prefill excluded."
+    _metrics(
+        [
+            ("Tokens per second", f"{speed:.0f}" if speed else NONE, words, MEASURED),
+            ("Tokens", f"{first.stats.tokens}", "How many tokens were committed.", _end(first.end)),
+        ]
+    )
+    st.caption("Plain decoding alone: choose a proposer to race against it.")
+    if what := first.loops().what:
+        st.caption(f":material/repeat: {plain(what[0].upper() + what[1:])}.")
+
+
+def _measured(base: Stats, stats: Stats, speedup: float | None, source: str, part: bool) -> Tile:
+    """`part`: whether the lanes wrote different texts."""
+    return (
+        "Measured speedup",
+        _times(speedup),
+        define("Measured speedup")
+        + f"\n\nHere {_speed(stats.tokens_per_second)} against {_speed(base.tokens_per_second)}. "
+        "Writing the record is not timed." + ("\n\nThe two lanes wrote different texts." if part else ""),
+        source,
+    )
+
+
+def _modelled(lane: Settings, base: Stats, stats: Stats, found: Diagnosis | None) -> list[Tile]:
+    """What the formula expects; none where it does not apply."""
+    modelled = numbers.unmodelled(lane) or numbers.modelled_speedup(base, stats, lane.draft_length)
+    if modelled is None or isinstance(modelled, str):
+        return []
+    words = f"{define('Modelled speedup')}\n\n{FORMULA}" + _formula_and_round(modelled, found)
+    source = "modelled · Theorem 3.8 (Leviathan et al. 2023)"
+    return [("Modelled speedup", _times(modelled.speedup), words, source)]
+
+
+def _acceptance(other: Trace) -> Tile:
+    """One rate, or one for each level of a tree."""
+    stats = other.stats
+    words = define("Acceptance rate α", "Not reached")
+    if stats.acceptance_rate is None and stats.acceptance_by_depth:
+        rates = " · ".join(f"{rate:.0%}" for rate in stats.acceptance_by_depth[:3])
+        return "Acceptance by level", rates, f"{words}\n\n{BY_LEVEL}", f"measured · {numbers.by_level(other)}"
+    source = f"measured · {stats.accepted} of {stats.judged} judged"
+    return "Acceptance rate α", _share(stats.acceptance_rate), words, source
+
+
+def _passes(stats: Stats) -> tuple[Tile, Tile]:
+    passes, tokens = count(stats.target_passes, "pass"), count(stats.tokens, "token")
+    return (
+        (
+            "Tokens per pass τ",
+            f"{stats.tokens_per_pass:.2f}" if stats.tokens_per_pass else NONE,
+            define("Tokens per target pass τ"),
+            f"measured · {tokens}, {passes}",
+        ),
+        (
+            "Target passes saved",
+            f"{numbers.passes_saved(stats)} of {stats.tokens}",
+            "Plain decoding needs one target pass for every token; this is how many passes the lane saved. "
+            + define("Target pass"),
+            f"measured · {passes} for {tokens}",
+        ),
+    )
 
 
 def penalty_note(run: Run) -> None:
@@ -166,13 +181,6 @@ def penalty_note(run: Run) -> None:
 
 def _without_penalty() -> None:
     state.repetition_penalty, state.again = 1.0, True
-
-
-def _by_formula(modelled: numbers.ModelledSpeedup, found: Diagnosis | None, repeats: str) -> tuple[str, ...]:
-    """The card of the speedup that the formula expects; drafts to which it does not apply have none."""
-    words = define("Modelled speedup") + f"\n\n{FORMULA}" + _formula_and_round(modelled, found)
-    source = "modelled · Theorem 3.8 (Leviathan et al. 2023)"
-    return "Modelled speedup", _times(modelled.speedup), words, source, repeats
 
 
 def _formula_and_round(modelled: numbers.ModelledSpeedup, found: Diagnosis | None) -> str:
@@ -199,11 +207,11 @@ def _metrics(rows: list[tuple[str, ...]]) -> None:
 
 
 def _times(value: float | None) -> str:
-    return f"{value:.2f}×" if value is not None else "—"
+    return f"{value:.2f}×" if value is not None else NONE
 
 
 def _share(value: float | None) -> str:
-    return f"{value:.0%}" if value is not None else "—"
+    return f"{value:.0%}" if value is not None else NONE
 
 
 def _speed(value: float | None) -> str:

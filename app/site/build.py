@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.course import claims, claims_view, reading
-from app.course.lesson import Lesson
-from app.course.words import Words
+from app.course.common_claims import claims, claims_view
+from app.course.files import reading
+from app.course.files.lesson import Lesson
+from app.course.files.words import Words
 from app.export.page import make
 from app.records import examples as recorded
 from app.records.examples import Example

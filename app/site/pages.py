@@ -9,12 +9,12 @@ from html import escape
 from pathlib import Path
 
 from app.course import shuffle
-from app.course.claims import VERDICTS, Claim, Drawn, Figure
-from app.course.claims_chart import named, said
-from app.course.lesson import Item, Lesson, Picture
-from app.course.words import Words
+from app.course.common_claims.claims import VERDICTS, Claim, Drawn, Figure
+from app.course.common_claims.claims_chart import named, said
+from app.course.files.lesson import Item, Lesson, Picture
+from app.course.files.words import Words
 from app.records.examples import Example
-from app.room.marked import html, inline
+from app.room.pages.marked import html, inline
 from app.theme import CSS, SIGNS
 from specdec_core.models.catalogue import BUNDLED
 from specdec_core.record.trace import Trace

@@ -31,16 +31,19 @@ html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge
 
 # The form of the lab and the comparison is one line; on a phone the prompt has a line of its own, above its Run.
 DESK = """
-.st-key-desk > :has(.st-key-prompt) { flex: 1 1 16rem; }
+.st-key-desk > .st-key-prompt { flex: 1 1 16rem; }
 :--app .st-key-desk kbd { display: none; }
 /* Nothing moves as they are filled, or have nothing more to say. */
 .st-key-desk { min-block-size: 6.375rem; }
-@media (max-width: 640px) { .st-key-desk { min-block-size: 10.25rem; } }
 .st-key-landing > :first-child { min-block-size: 24rem; }
 :--layout:has(> .st-key-presenter):not(:has(button)) { position: absolute; }
 .st-key-notice { min-block-size: 1.5rem; }
 :--layout:has(> .st-key-notice:empty) { display: flex !important; }
-@media (max-width: 640px) { .st-key-desk > :has(.st-key-prompt) { flex-basis: 100%; } }
+.st-key-stage:has(.st-key-look-for) { --stage: calc(100dvh - 17rem); --stage-least: 24rem; } /* below the form */
+@media (max-width: 640px) {
+  .st-key-desk { min-block-size: 10.25rem; }
+  .st-key-desk > .st-key-prompt { flex-basis: 100%; }
+}
 """
 # Run beside Stop, also where a browser rounds letters' widths. While a run is watched, Run is out of sight: Stop then
 # stands where the player's controls will be; on a screen with room for one column, where they come after what does not

@@ -22,12 +22,15 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.routing import BaseRoute, Mount, Route
 
 from app.choosing import defaults
-from app.course import pictures, reading
-from app.course.lesson import Given
+from app.course import pictures
+from app.course.files import reading
+from app.course.files.lesson import Given
 from app.records.database import Unavailable
-from app.room import codes, export, here, host_actions, lesson_plan, running, stills, together, trees, views
+from app.room import codes, export, here, host_actions, lesson_plan
 from app.room.asked import asked, fresh
 from app.room.limits import Limit
+from app.room.pages import stills, views
+from app.room.runs import running, together, trees
 from app.room.states import Now
 from app.room.store import Cast
 from app.theme import CSS

@@ -11,8 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from app.room import asked as asking
-from app.room import here, lesson_plan, views
+from app.room import here, lesson_plan
 from app.room.live import Followed
+from app.room.pages import views
 from app.room.states import Room
 
 from .room_request import NO_STORE, Body, Stop, code_of, host_only, room_of, seat_of

@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ROOT / "benchmarks" / "results" / "published"
 OUT = ROOT / "tests" / "core" / "published"
 MAKERS = (
-    "speculators_heads", "speculators_mtp", "specforge_heads", "transformers_mtp", "repositories", "vllm_layouts",
-    "vllm_mtp", "others",
+    "block_heads", "speculators_heads", "speculators_mtp", "specforge_heads", "transformers_mtp", "repositories",
+    "vllm_layouts", "vllm_mtp", "others",
 )  # fmt: skip
 UNWANTED = ("torchvision", "torchaudio", "torchcodec")
 """What some of these packages bring and none of them needs here; builds of another index do not load."""

@@ -11,9 +11,7 @@ from . import common
 from .speculators_heads import PACKAGES as PACKAGES
 
 KINDS = {
-    "dflash": ("DFlashDraftModel", "DFlashSpeculatorConfig"),
     "dflash2": ("DFlash2DraftModel", "DFlash2SpeculatorConfig"),
-    "dspark": ("DSparkDraftModel", "DSparkSpeculatorConfig"),
     "peagle": ("PEagleDraftModel", "PEagleSpeculatorConfig"),
     "xpress": ("XPressDraftModel", "XPressSpeculatorConfig"),
 }
@@ -43,7 +41,7 @@ def _one(kind: str, model: str, config: str) -> dict[str, Any] | None:
     layer = shape(num_hidden_layers=2, **common.LAYER)
     layer._attn_implementation = "eager"
     numbers = "eagle_aux_hidden_state_layer_ids" if kind == "peagle" else "aux_hidden_state_layer_ids"
-    reduced = kind in ("dflash", "peagle")  # the others ask for the whole vocabulary, or may
+    reduced = kind == "peagle"  # the others ask for the whole vocabulary, or may
     entries = {
         "draft_vocab_size": common.GUESSED if reduced else common.VOCABULARY,
         numbers: [2, 3, 4],

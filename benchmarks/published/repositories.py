@@ -32,6 +32,7 @@ def make(out: Path, target: common.Target) -> None:
     _eagle3(out / "safeailab-eagle3", target, common.GUESSED, 310)
     _eagle3(out / "safeailab-eagle3-whole-vocabulary", target, common.VOCABULARY, 311)
     _deepspec(out / "deepspec", target, 320)
+    _dspark(out / "deepspec-dspark", target, 325)
     _medusa(out / "medusa", target, 330)
 
 
@@ -137,6 +138,50 @@ def _deepspec(folder: Path, target: common.Target, seed: int) -> None:
 
     ran = f"{DEEPSPEC}: Qwen3Eagle3Model as its evaluator calls it"
     common.write(folder, "eagle3", ran, common.chains(logits), layers)
+
+
+@torch.no_grad()
+def _dspark(folder: Path, target: common.Target, seed: int) -> None:
+    from deepspec.modeling.dspark import Qwen3DSparkModel
+    from deepspec.modeling.dspark.qwen3.config import build_draft_config
+    from transformers import Qwen3Config
+
+    wanted: Any = {
+        "num_draft_layers": 2, "target_layer_ids": [-1, 2, 5], "confidence_head_alpha": 1.0, "markov_rank": 8,
+        "confidence_head_with_markov": True, "markov_head_type": "vanilla", "block_size": 4, "mask_token_id": 298,
+        "num_anchors": 16,
+    }  # fmt: skip
+    asked = type("Arguments", (dict,), {"__getattr__": dict.__getitem__})(wanted)
+    like = Qwen3Config(num_hidden_layers=common.LAYERS, **common.LAYER)
+    config = build_draft_config(target_config=like, model_args=asked)
+    config._attn_implementation = "sdpa"  # as its evaluator runs it
+    model: Any = Qwen3DSparkModel(config).eval()
+    common.scatter(model, seed)
+    model.initialize_embeddings_and_head(
+        embed_tokens=SimpleNamespace(weight=target.weights["model.embed_tokens.weight"]),
+        lm_head=SimpleNamespace(weight=target.weights["lm_head.weight"]),
+    )
+    model.save_pretrained(folder)
+    layers = [number + 1 for number in wanted["target_layer_ids"]]
+    states, size = target.joined(layers), wanted["block_size"]
+
+    def logits(begun: list[int], guessed: list[int]) -> Tensor:
+        rows, slot = len(begun) - 1, len(guessed)
+        block = torch.tensor([[begun[-1], *[wanted["mask_token_id"]] * (size - 1)]])
+        hidden = model._forward_backbone(
+            position_ids=torch.arange(rows + size)[None],
+            noise_embedding=model.embed_tokens(block),
+            target_hidden_states=states[None, :rows],
+            is_causal=False,
+        )
+        before = torch.tensor([(begun + guessed)[-1]])
+        found: Tensor = model.markov_head.apply_step_logits(
+            model.compute_logits(hidden[:, slot]), token_ids=before, hidden_states=hidden[:, slot]
+        )
+        return found[0]
+
+    ran = f"{DEEPSPEC}: Qwen3DSparkModel as its evaluator calls it"
+    common.write(folder, "block", ran, common.chains(logits), layers)
 
 
 @torch.no_grad()

@@ -36,6 +36,7 @@ def check(settings: Settings) -> ResolvedSettings:
     """
     kind, rule, policy = proposer_class(settings.proposer), rule_class(settings.rule), policy_class(settings)
     policy_options, options = policy.read_options(settings), kind.read_options(settings)
+    kind = kind.resolved(options)
     kind.check(settings, options)
     rule_options = rule.read_options(settings)
     rule.check(settings)

@@ -9,21 +9,21 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from specdec_core.columns.recorder import Recorder
 from specdec_core.foundations.randomness import Stream, uniforms
 from specdec_core.lengths import room
 from specdec_core.models.bundle import Models
-from specdec_core.models.chat import Prompt
+from specdec_core.models.tokens.chat import Prompt
 from specdec_core.record.schema import EndReason, Round, Source, Verdict
 from specdec_core.record.stats import RoundTally
 from specdec_core.record.trace import Trace
-from specdec_core.recording.recorder import Recorder
 from specdec_core.round import Context, DraftedAhead, Judged, Outcome, Proposal, RoundResult
 from specdec_core.rules import Decision
 from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.runtime.angles import LengthReader
+from specdec_core.runtime.architectures.recurrent import RecurrentReader
 from specdec_core.runtime.machine import threads
 from specdec_core.runtime.reader import CausalReader
-from specdec_core.runtime.recurrent import RecurrentReader
 from specdec_core.sampling import draw, first_best, widen
 from specdec_core.sampling.penalties import paths_of
 from specdec_core.settings import Settings
@@ -300,7 +300,7 @@ class LaneDecoder:
         return scores.softmax(-1), q
 
     def _step(self, row: Round) -> Step:
-        output, candidates = self.text.output, row.note.get("candidates")
+        output, candidates, by = self.text.output, row.note.get("candidates"), row.note.get("by")
         return Step(
             lane=self.number,
             round=row.index,
@@ -320,6 +320,7 @@ class LaneDecoder:
             commit_s=row.commit_s,
             ahead_s=row.ahead_s,
             candidates=candidates if isinstance(candidates, int) else None,
+            by=by if isinstance(by, str) else None,
         )
 
 

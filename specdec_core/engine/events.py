@@ -26,8 +26,8 @@ class Step:
 
     Node columns are as in `trace.Nodes`: `parent` −1 is the root. `node_texts` are the texts of the proposed tokens.
     The phases' seconds, from `start_s` on, are as in `trace.Round`. `candidates`: of how many the proposed tokens are
-    the best, where a proposer records that instead of naming all of them. `names` are the display texts of the
-    committed tokens, also of those that write nothing by themselves.
+    the best, where a proposer records that instead of naming all of them. `by`: who guessed, of several. `names` are
+    the display texts of the committed tokens, also of those that write nothing by themselves.
     """
 
     lane: int
@@ -47,6 +47,7 @@ class Step:
     commit_s: float = 0.0
     ahead_s: float = 0.0
     candidates: int | None = None
+    by: str | None = None
     names: list[str] = field(default_factory=list)
 
 

@@ -11,8 +11,8 @@ from typing import Self
 
 from specdec_core.foundations.errors import ModelError, SettingsError, kind_of
 from specdec_core.models.bundle import HubModel, Models
-from specdec_core.models.chat import Chat, Prompt
 from specdec_core.models.sizes import head_info
+from specdec_core.models.tokens.chat import Chat, Prompt
 from specdec_core.proposers import Proposer, Resources, TreeShape
 from specdec_core.record.schema import Header, Round
 from specdec_core.round import Context

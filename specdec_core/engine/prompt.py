@@ -7,7 +7,7 @@ from operator import index
 
 from specdec_core.foundations.errors import PromptError
 from specdec_core.models.bundle import Models
-from specdec_core.models.chat import MAX_PROMPT_CHARACTERS, MAX_SYSTEM, Chat, Prompt
+from specdec_core.models.tokens.chat import MAX_PROMPT_CHARACTERS, MAX_SYSTEM, Chat, Prompt
 
 
 def check_window(models: Models, ids: Sequence[int], more: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.models.bundle import Models
-from specdec_core.models.chat import Prompt
+from specdec_core.models.tokens.chat import Prompt
 from specdec_core.record.schema import Race
 from specdec_core.settings import MAX_LANES, Settings
 

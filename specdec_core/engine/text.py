@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from specdec_core.models.tokenizer import Codec, Pieces
+from specdec_core.models.tokens.tokenizer import Codec, Pieces
 from specdec_core.record.schema import EndReason, Output, Round
 from specdec_core.settings import Settings
 

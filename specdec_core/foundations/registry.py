@@ -12,14 +12,14 @@ Value = TypeVar("Value")
 
 
 def table(package: str, entries: Iterable[str]) -> dict[str, Any]:
-    """The classes that `entries` name as file.class, by their `name`, in this order.
+    """The classes that `entries` name as file.class or folder.file.class, by their `name`, in this order.
 
     Raises:
         ValueError: if a class has no name, or that of another.
     """
     found: dict[str, Any] = {}
     for entry in entries:
-        file, kind = entry.split(".")
+        file, _, kind = entry.rpartition(".")
         one = getattr(import_module(f".{file}", package), kind)
         name = getattr(one, "name", None)
         if name is None:

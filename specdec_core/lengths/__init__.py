@@ -28,6 +28,9 @@ _TABLE = (  # file.class, in the order in which they are offered
     "confidence.ConfidenceLength",
     "heuristic.Heuristic",
     "cost_aware.CostAware",
+    "ladder.Ladder",
+    "kill_switch.KillSwitch",
+    "bandit.Bandit",
 )
 
 LENGTH_POLICIES: dict[str, type[LengthPolicy]] = table(__name__, _TABLE)

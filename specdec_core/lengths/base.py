@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import mul
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from specdec_core.foundations.options import OptionSet, read
@@ -48,7 +50,7 @@ class LengthPolicy(ABC):
         """The most levels this policy can request with these settings; used to reserve KV cache."""
         return settings.draft_length
 
-    # methods doing more than γ: "length", "more", "deeper", "nodes"
+    # methods doing more than γ: "length", "more", "slots", "deeper", "nodes"
     sets: ClassVar[tuple[str, ...]] = ("length",)
 
     @abstractmethod
@@ -61,6 +63,17 @@ class LengthPolicy(ABC):
         `confidence` is the draft's own probability (temperature 1) of the token it just drafted.
         """
         return True
+
+    def slots(self, context: Context, confidences: Sequence[float], passes: int = 1) -> int:
+        """How many slots of a block to send, whose guesses took so many passes of the draft together.
+
+        Args:
+            confidences: per slot an estimate of the probability that its guess is accepted if those before it are:
+                the draft's own probability of its most likely token, or what a head trained for this says. Where
+                guesses are drawn, they are those known before the first one was: a slot whose probabilities depend on
+                a drawn guess is passed to `more` instead, one by one.
+        """
+        return self.nodes(context, list(accumulate(confidences, mul)), passes)
 
     def deeper(
         self, context: Context, levels: int, values: Sequence[float], front: Sequence[float], room: int

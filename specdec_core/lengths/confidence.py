@@ -30,7 +30,7 @@ class ConfidenceLength(LengthPolicy):
         "also costs a wait after each of its passes."
     )
     can_stop = True
-    sets = ("more", "deeper")
+    sets = ("more", "slots", "deeper")
 
     class Options(LengthPolicy.Options):
         threshold: float = Field(
@@ -46,6 +46,10 @@ class ConfidenceLength(LengthPolicy):
 
     def more(self, context: Context, drafted: int, confidence: float) -> bool:
         return confidence >= float(self.options.threshold)
+
+    def slots(self, context: Context, confidences: Sequence[float], passes: int = 1) -> int:
+        doubtful = (at for at, value in enumerate(confidences) if value < float(self.options.threshold))
+        return next(doubtful, len(confidences) - 1) + 1
 
     def deeper(
         self, context: Context, levels: int, values: Sequence[float], front: Sequence[float], room: int

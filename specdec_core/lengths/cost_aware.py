@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from specdec_core.runtime.pass_times import pass_time
+from specdec_core.runtime.timing.pass_times import pass_time
 
 from .base import LengthPolicy
+from .survival import Survival
 
 if TYPE_CHECKING:
     from specdec_core.proposers.contract import Resources
@@ -31,10 +32,14 @@ class CostAware(LengthPolicy):
     """Drafts as long as a further token is expected to raise tokens per second, by this machine's width curve.
 
     With k tokens drafted the round is expected to commit E(k) = 1 + Σ_i a_1 ⋯ a_i tokens in k T_d + T(k + 1) seconds,
-    a_i being the probability that token i is accepted. For a drafted token it is estimated from earlier tokens of
-    similar confidence, (accepted + S·confidence) / (judged + S) within its tenth of the confidence scale, which is the
-    draft's own estimate until there is data. For tokens yet to be drafted it is the rate of all tokens so far.
+    a_i being the probability that token i is accepted. For a drafted token it is the online fit's (`Survival`), by its
+    confidence and depth. For tokens yet to be drafted it is the rate of all tokens so far.
     The policy goes on while some longer draft is expected to commit more tokens per second than the current one.
+    Of a block, whose slots are all guessed in one pass, it sends the number with the most such tokens per second.
+
+    It is lossless because what it decides about a token depends only on the text, on earlier rounds, and on the tokens
+    before it. The budget that is best for a whole drawn block depends on all of its tokens, the first one included,
+    and cutting it there would write another distribution (`specdec_measure.exact.budgets`).
 
     Proposers that do not call `more` get the best length at the rate so far, but at least 2: of their
     rounds only what follows an accepted first token counts, as a round without a guess looks like a wrong one.
@@ -52,11 +57,11 @@ class CostAware(LengthPolicy):
         "It is slower when the draft's confidence says little about acceptance, or when the machine's load changes."
     )
     can_stop = True
-    sets = ("length", "more", "deeper", "nodes")
+    sets = ("length", "more", "slots", "deeper", "nodes")
 
-    SURE = 4.0  # S: how many judged tokens the draft's own confidence weighs
     HOPE = (4.0, 5.0)  # accepted and judged tokens to begin with: optimistic, so that drafting is tried
     PROBE = 8  # where drafting does not pay, one round in this many tries again
+    WHOLE = 3  # rounds at first in which all slots of a block are sent, so that all depths are judged
 
     class Options(LengthPolicy.Options):
         curve: Annotated[list[Ratio], AfterValidator(_starts_at_1)] = Field(
@@ -80,9 +85,10 @@ class CostAware(LengthPolicy):
         self.unit: float | None = None  # T(1) in seconds, if the cost ratio is learnt from the rounds
         self.informed = bool(self.curve) and options.cost_ratio is not None
         self.accepted, self.judged = self.HOPE
-        self.tenths = [[0.0, 0.0] for _ in range(10)]  # accepted and judged, by tenths of the confidence
-        self.confidences: list[float] = []  # of this round's tokens, as passed to `more`
+        self.survival = Survival()
+        self.confidences: list[float] = []  # of this round's tokens, as passed to `more` or sent by `slots`
         self.drafted = 0  # levels of this round
+        self.passes: int | None = None  # that guess a block, however long; None where each token takes one
         self.asked = self.ranks = False  # whether this proposer calls `more`; whether it ranks nodes
         self.grown = 0  # levels of this round's tree, of a proposer that calls `deeper`
         self.front = 1.0  # what the tree's nodes to continue summed to, one level up
@@ -90,7 +96,7 @@ class CostAware(LengthPolicy):
 
     def _measure(self) -> None:
         """Fill in from this machine what the options leave unset."""
-        from specdec_core.runtime.width_curve import known_curve
+        from specdec_core.runtime.timing.width_curve import known_curve
 
         assert self.resources is not None, "only a plan builds a policy that measures"
         measured = known_curve(self.resources.models)
@@ -117,10 +123,20 @@ class CostAware(LengthPolicy):
     def more(self, context: Context, drafted: int, confidence: float) -> bool:
         self.asked = True
         self.confidences[drafted - 1 :] = [confidence]
-        chances = [self.chance(value) for value in self.confidences]
+        chances = self.survival.chances(self.confidences)
         further = self.best(chances, min(context.length, context.room)) > drafted
         self.drafted = drafted + further
         return further
+
+    def slots(self, context: Context, confidences: Sequence[float], passes: int = 1) -> int:
+        self.asked, self.passes, self.drafted = True, passes, passes
+        survivals = accumulate(self.survival.chances(confidences), mul)
+        speeds = self._speeds(list(survivals), passes)
+        best = speeds.index(max(speeds))
+        if context.round < self.WHOLE or (not best and context.round % self.PROBE == 0):
+            best = len(confidences)
+        self.confidences = list(confidences[:best])
+        return best
 
     def deeper(
         self, context: Context, levels: int, values: Sequence[float], front: Sequence[float], room: int
@@ -155,8 +171,9 @@ class CostAware(LengthPolicy):
         if self.unit is not None and levels > 0:
             latest = max(0.0, outcome.seconds[0]) / (levels * self.unit)
             self.cost += (latest - self.cost) / 4
-        for place, confidence in enumerate(self.confidences[: accepted + 1]):
-            self._count(place < accepted, self.tenths[_tenth(confidence)])
+        self.survival.observe(self.confidences, accepted)
+        for place in range(min(len(self.confidences), accepted + 1)):
+            self._count(place < accepted)
         if not self.asked and not self.ranks:
             for place in range(1, min(accepted + 1, levels) if accepted else 1):
                 self._count(place < accepted)
@@ -171,13 +188,11 @@ class CostAware(LengthPolicy):
         drafted, rate = len(chances), self.accepted / self.judged
         reached = accumulate([*chances, *[rate] * (most - drafted)], mul)
         expected = enumerate(accumulate(reached, initial=1.0))
-        speeds = [tokens / (count * self.cost + self.time(count + 1)) for count, tokens in expected][drafted:]
+        speeds = [
+            tokens / (min(count, self.passes or count) * self.cost + self.time(count + 1))
+            for count, tokens in expected
+        ][drafted:]
         return drafted + speeds.index(max(speeds))
-
-    def chance(self, confidence: float) -> float:
-        """The acceptance probability of a token of that confidence, from earlier such tokens."""
-        accepted, judged = self.tenths[_tenth(confidence)]
-        return (accepted + self.SURE * confidence) / (judged + self.SURE)
 
     def time(self, tokens: int) -> float:
         """T(n)/T(1)."""
@@ -185,13 +200,6 @@ class CostAware(LengthPolicy):
             self.curve[tokens] = pass_time(self.curve, tokens)
         return self.curve[tokens]
 
-    def _count(self, accepted: bool, tenth: list[float] | None = None) -> None:
+    def _count(self, accepted: bool) -> None:
         self.accepted += accepted
         self.judged += 1
-        if tenth is not None:
-            tenth[0] += accepted
-            tenth[1] += 1
-
-
-def _tenth(confidence: float) -> int:
-    return min(9, int(10 * confidence))

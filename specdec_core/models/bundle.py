@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 from specdec_core.foundations.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.angles import LengthReader, rotary
+from specdec_core.runtime.architectures.recurrent import RecurrentReader, attention_layers, recurrent
+from specdec_core.runtime.architectures.t5 import EncoderDecoder
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import Graphs
-from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
-from specdec_core.runtime.recurrent import RecurrentReader, attention_layers, recurrent
-from specdec_core.runtime.t5 import EncoderDecoder
+from specdec_core.runtime.reader import CausalReader, Reader, compile_checked, lean_forward
 from specdec_core.runtime.thread_tuner import ThreadTuner, thread_tuner
 from specdec_core.runtime.windows import Windows
 
-from .draft_vocabulary import NarrowReader
+from .files.unread_tensors import unknown_entries
 from .generation import Generation
 from .sizes import model_info
-from .tokenizer import Codec, HubCodec
-from .translation import ForeignDraft
-from .unread_tensors import unknown_entries
+from .tokens.draft_vocabulary import NarrowReader
+from .tokens.tokenizer import Codec, HubCodec
+from .tokens.translation import ForeignDraft
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -89,9 +89,11 @@ class HubModel:
         mask = getattr(model.config, "pard_token", None)
         self.mask = mask if isinstance(mask, int) and 0 <= mask < self.vocabulary else None
 
-    def arrange(self, steps: bool = False) -> None:
+    def arrange(self, steps: bool = False, bits: int = 16) -> None:
         """Store its weights for a CPU, where they are on one; `steps`: for passes over one token. See `cpu_linear`."""
-        arrange(self.model, self.lean.joined() if self.lean else (), steps)
+        arrange(self.model, self.lean.joined() if self.lean else (), steps, bits=bits)
+        if self.lean is not None:
+            compile_checked(self.lean, self.model, self.info.name)
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         if self.graphs:
@@ -111,7 +113,7 @@ class Models:
         larger_draft: another draft that proposers can be set to use, to compare sizes.
         parallel_draft: a draft that was trained to guess several tokens in one pass, with mask tokens.
         foreign_draft: a draft with another tokenizer; see `translation`.
-        heads: trained heads by name: "medusa", "eagle", "eagle3", "mtp".
+        heads: trained heads by name: "medusa", "eagle", "eagle3", "mtp", "block".
         eos: token ids that end the text.
         turn_end: the token that ends an answer in the chat template, another end for prompts in that template.
         bos: the token an empty prompt starts from, if there is one.

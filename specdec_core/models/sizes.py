@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedModel
 
-    from .draft_vocabulary import Guessing
+    from .tokens.draft_vocabulary import Guessing
 
 
 def model_info(name: str, model: PreTrainedModel) -> ModelInfo:

@@ -1,4 +1,4 @@
-"""The proposers, by name. A new proposer is one file here and one line in `_TABLE`."""
+"""The proposers, by name. A new proposer is one file in a folder here and one line in `_TABLE`."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from .contract import Proposer, Resources, TreeShape
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
 
-_TABLE = (  # file.class, in the order in which they are offered
+_TABLE = (  # folder.file.class, in the order in which they are offered
     "none.NoProposer",
-    "draft_model.DraftModel",
-    "parallel_draft.ParallelDraft",
-    "text_draft.TextDraft",
-    "shared_tokens.SharedTokens",
-    "prompt_lookup.PromptLookup",
-    "suffix.Suffix",
-    "branching.Branching",
-    "medusa.Medusa",
-    "eagle.Eagle",
-    "eagle3.Eagle3",
-    "mtp.Mtp",
-    "early_exit.EarlyExit",
-    "lookahead.Lookahead",
-    "recycling.Recycling",
+    "draft.draft_model.DraftModel",
+    "draft.parallel_draft.ParallelDraft",
+    "draft.text_draft.TextDraft",
+    "draft.shared_tokens.SharedTokens",
+    "lookup.prompt_lookup.PromptLookup",
+    "lookup.suffix.Suffix",
+    "combined.Combined",
+    "draft.branching.Branching",
+    "heads.medusa.Medusa",
+    "heads.eagle.Eagle",
+    "heads.eagle3.Eagle3",
+    "heads.mtp.Mtp",
+    "heads.block.WholeBlock",
+    "draft.early_exit.EarlyExit",
+    "lookup.lookahead.Lookahead",
+    "lookup.recycling.Recycling",
     "blind.Blind",
     "oracle.Oracle",
     "you.You",

@@ -100,6 +100,11 @@ class Proposer(ABC):
         return next(filter(None, missing), None)
 
     @classmethod
+    def resolved(cls, options: Any) -> type[Proposer]:
+        """The class that these options make of it, where they decide what it needs."""
+        return cls
+
+    @classmethod
     def uses_draft(cls) -> bool:
         """Whether a draft model drafts."""
         return "draft" in cls.needs or "foreign draft" in cls.needs

@@ -14,7 +14,7 @@ from specdec_core.tree import TokenTree
 from .contract import Proposer, TreeShape
 
 if TYPE_CHECKING:
-    from specdec_core.models.tokenizer import Codec
+    from specdec_core.models.tokens.tokenizer import Codec
 
 MAX_TOKENS = 64
 MAX_CHARACTERS = 2_000  # read per answer; 64 tokens are rarely longer

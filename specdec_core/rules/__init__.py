@@ -16,6 +16,7 @@ _TABLE = (  # file.class, in the order in which they are offered: lossless ones 
     "typical.Typical",
     "confidence.Confidence",
     "ensemble.Ensemble",
+    "fly.Fly",
 )
 
 RULES: dict[str, type[Rule]] = table(__name__, _TABLE)

@@ -63,10 +63,13 @@ class Judgement(Decision):
     Attributes:
         final: float32 (V,), the distribution from which the token after the path is drawn.
         source: `bonus` if nothing was rejected there, else `corrected`.
+        limits: per node, where its coin is compared, if that is not its threshold: for a rule by which a node may stay
+            although its coin failed, and may count as failed for others. Such a rule looks at the tokens of all nodes.
     """
 
     final: Tensor
     source: Source
+    limits: list[float] | None = None
 
 
 def walk(tree: TokenTree, coins: Sequence[float], ratio_of: Ratio, weight: float = 1.0) -> Decision:

@@ -1,9 +1,11 @@
 """Linear layers on a CPU: by which product each is computed, so that the passes of speculative decoding are cheap.
 
 A pass over a few tokens takes the time in which the weights come from memory, and published weights are of 16 bits
-although a CPU computes best in float32. So there are three products:
+although a CPU computes best in float32. So there are four products:
 
-- Of halves: weights that float16 holds exactly are kept so and widened in the processor's registers (FBGEMM). All
+- Compiled: our own kernels (`compiled`), for weights that float16 holds exactly, and for weights rounded to 8 bits.
+  Where these run, a whole pass of a Llama-shaped model does (`compiled.layers`).
+- Of halves: where they do not, such weights are kept in 16 bits and widened in the processor's registers (FBGEMM). All
   arithmetic is float32, from half of the memory; a row's result does not depend on how many rows a pass has. Without
   AVX-512, FBGEMM adds up blocks of one and two rows in another order; such passes get rows of zeros (`_steady`).
 - Packed: other float32 weights, rearranged for the processor by oneDNN, which otherwise happens in each call.
@@ -25,7 +27,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .llama import Joined
+from .architectures.llama import Joined
+from .compiled.products import CompiledProduct, suits
 from .machine import available_bytes
 
 LARGEST_SHARE = 0.25  # of the free memory the copies may take
@@ -40,7 +43,11 @@ Product = Callable[[Tensor], Tensor]
 
 
 def arrange(
-    model: nn.Module, joined: Sequence[Joined] = (), steps: bool = False, replace: bool = False
+    model: nn.Module,
+    joined: Sequence[Joined] = (),
+    steps: bool = False,
+    replace: bool = False,
+    bits: int = 16,
 ) -> int:
     """Choose the products of a model; returns of how many layers.
 
@@ -53,6 +60,7 @@ def arrange(
     Args:
         steps: it mostly reads one token in a pass.
         replace: replace the weights of a small model too.
+        bits: 8 rounds the weights (see `compiled.products`); 16 changes none.
     """
     linears, shared = _linears(model, joined), _shared(model)
     size = sum(module.weight.nbytes for module in linears)
@@ -63,7 +71,7 @@ def arrange(
         return 0
     done = 0
     for module in linears:
-        product = _product(module, shared, steps)
+        product = _product(module, shared, steps, bits)
         if product is None:
             continue
         done += 1
@@ -81,9 +89,11 @@ def arrange(
 
 
 def _product(
-    module: nn.Linear, shared: set[nn.Parameter], steps: bool
-) -> _Halves | _Packed | _Columns | None:
+    module: nn.Linear, shared: set[nn.Parameter], steps: bool, bits: int
+) -> CompiledProduct | _Halves | _Packed | _Columns | None:
     """The best product of these weights that this build of torch has; None for the one it came with."""
+    if suits(module.weight) and (bits == 8 or _are_halves(module.weight)):
+        return CompiledProduct(module, bits)
     if _works(_Halves) and _are_halves(module.weight):
         return _Halves(module)
     if steps:
@@ -139,7 +149,11 @@ def copied_bytes(model: nn.Module | None) -> int:
     if model is None:
         return 0
     products = (vars(module).get("forward") for module in model.modules() if type(module) is nn.Linear)
-    return sum(one.copied for one in products if isinstance(one, _Columns | _Halves | _Packed | _Part))
+    return sum(
+        one.copied
+        for one in products
+        if isinstance(one, CompiledProduct | _Columns | _Halves | _Packed | _Part)
+    )
 
 
 def _shared(model: nn.Module) -> set[nn.Parameter]:

@@ -14,10 +14,10 @@ from torch import Tensor
 from specdec_core.tree import TokenTree
 
 from . import PREFILL_CHUNK
+from .architectures.llama import LlamaForward, suits
 from .cache_keyword import cached
 from .kv import KVMemory
 from .layers import decoder_layers, first_layers, hear
-from .llama import LlamaForward, suits
 from .windows import Windows
 
 if TYPE_CHECKING:
@@ -266,26 +266,39 @@ def _unnamed(count: int) -> TokenTree:
 
 
 def lean_forward(model: PreTrainedModel, name: str) -> LlamaForward | None:
-    """Our own forward of a Llama-shaped model, if it computes what transformers' does; None for other models.
-
-    Compared on the loaded weights: logits and states of a prompt, a tree and a part of a tree.
-    """
+    """Our own forward of a Llama-shaped model, if it computes what transformers' does; None for other models."""
     if not suits(model):
         return None
     lean = LlamaForward(model)
+    return lean if _agrees(model, lean, f"{name} runs on transformers' forward") else None
+
+
+def compile_checked(lean: LlamaForward, model: PreTrainedModel, name: str) -> None:
+    """Let `lean` run in the compiled kernels, where its products do and it computes what transformers' forward does
+    with the same products."""
+    lean.compile()
+    if lean.compiled is not None and not _agrees(model, lean, f"{name} runs without compiled passes"):
+        lean.compiled = None
+
+
+def _agrees(model: PreTrainedModel, lean: LlamaForward, otherwise: str) -> bool:
+    """Whether `lean` computes what transformers' forward does on the loaded weights: logits and states of a prompt, a
+    tree and a part of a tree. If not, `otherwise` is logged."""
     try:
         (expected, states), (logits, own_states) = _tried(model, None), _tried(model, lean)
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # a configuration that this forward does not know
-        _log.warning("%s runs on transformers' forward: ours fails on it (%s).", name, type(error).__name__)
-        return None
+        _log.warning("%s: ours fails on it (%s).", otherwise, type(error).__name__)
+        return False
     tolerance = 1e-4 if model.dtype == torch.float32 else 0.1
+    if lean.compiled is not None and lean.compiled.rounds:
+        tolerance = 0.02  # a level of 8 bits more or less where values differ by rounding
     for one, other in ((expected, logits), (states, own_states)):
         if not float((one - other).abs().max()) <= tolerance * max(1.0, float(one.abs().max())):
-            _log.warning("%s runs on transformers' forward: ours differs from it.", name)
-            return None
-    return lean
+            _log.warning("%s: ours differs from it.", otherwise)
+            return False
+    return True
 
 
 @torch.inference_mode()

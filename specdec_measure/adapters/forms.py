@@ -11,10 +11,11 @@ from typing import Any
 from specdec_core.foundations.errors import TraceError, not_json
 from specdec_core.record.schema import FORMAT as TRACE
 
-from . import answers, logs, metrics
+from . import logs, metrics
 from .acceptance import Acceptance
+from .as_json import answers
+from .as_json.streams import joined
 from .form import Form
-from .streams import joined
 from .unwrapping import Content, text_of, unwrap
 
 FORMS: tuple[Form, ...] = (*answers.FORMS, *logs.FORMS)

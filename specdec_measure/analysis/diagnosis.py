@@ -25,7 +25,7 @@ from specdec_core.lengths import FixedLength
 from specdec_core.proposers import proposer_class
 from specdec_core.record.schema import Round
 from specdec_core.record.trace import Trace
-from specdec_core.runtime.pass_times import Curve, pass_time
+from specdec_core.runtime.timing.pass_times import Curve, pass_time
 from specdec_core.settings import Settings
 from specdec_measure.analysis.slow_passes import held_up
 from specdec_measure.sweep.totals import MIN_TOKENS, NORMAL_95, beyond

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from specdec_core.proposers import Proposer
+from specdec_core.foundations.errors import SpecdecError
+from specdec_core.proposers import PROPOSERS, Proposer
+from specdec_core.settings import Settings
 
 DraftsWith = Literal["nothing", "draft", "heads", "first layers"]
 """What a proposer drafts with: nothing, the draft model, trained heads, or the target's first layers."""
+
+
+def proposer_of(settings: Mapping[str, Any]) -> type[Proposer] | None:
+    """The proposer of a record's settings, as its options make it; None if it is not known here."""
+    kind = PROPOSERS.get(str(settings.get("proposer", "")))
+    try:
+        return kind.resolved(kind.read_options(Settings(**settings))) if kind else None
+    except SpecdecError:  # options of another version
+        return kind
 
 
 def drafts_with(kind: type[Proposer]) -> DraftsWith:
@@ -24,6 +35,8 @@ def tokens_in_a_pass(kind: type[Proposer], options: Mapping[str, Any]) -> int | 
     """How many tokens a draft pass reads after a round's first, by a record's options; None: those with children."""
     if kind.name == "medusa":  # all guesses are of one pass over one state
         return 1
+    if kind.name == "block":
+        return BLOCK
     if (
         "top_k" in kind.Options.model_fields
     ):  # all that are followed, of which some are not sent, or have no child that is
@@ -41,6 +54,7 @@ def assumption(kind: type[Proposer] | None) -> str:
     )
 
 
+BLOCK = 7  # rows of a block head's pass, as those that ship have
 FREE = "Drafting runs no model and costs nothing here."
 DRAFT = "Each draft pass costs what the profile gives for its draft model."
 ASSUMPTIONS = {
@@ -58,6 +72,10 @@ ASSUMPTIONS = {
     ),
     "prompt-lookup": "Searching the text runs no model and costs nothing here.",
     "suffix": "Searching the text and earlier ones runs no model and costs nothing here.",
+    "combined": (
+        "Rounds that were looked up cost no drafting; in the others a pass of the model costs what the profile gives "
+        "for its draft model, or its heads are priced by size."
+    ),
     "branching": (
         "A draft pass costs what the profile gives for its draft model, each level as wide as recorded."
     ),
@@ -79,6 +97,10 @@ ASSUMPTIONS = {
         "A pass of the modules is priced by size: the parameters of all modules and the output matrix, "
         "against those that a target pass reads; levels that only later modules read are priced too high; "
         "each level is as wide as in the record."
+    ),
+    "block": (
+        "A pass of the block head is priced by size: the parameters that it reads, its own and its rows of the output "
+        "matrix, against those that a target pass reads; it reads a block of seven tokens."
     ),
     "early-exit": (
         "A pass of the first layers costs their share of the layers, and the output matrix in full."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.proposers import Proposer, proposer_class
-from specdec_core.proposers.state_tree import StateTree
+from specdec_core.proposers.heads.state_tree import StateTree
 from specdec_core.record.trace import Trace, as_trace
 from specdec_core.settings import Settings
 
@@ -58,16 +58,12 @@ def ledger(trace: Trace, models: Models) -> list[MemoryLine]:
         )
     settings = Settings(**header.settings)
     kind = proposer_class(settings.proposer)
-    models = models.drafting(kind.which_draft(options := kind.read_options(settings)))
+    kind = kind.resolved(options := kind.read_options(settings))
+    models = models.drafting(kind.which_draft(options))
     draft = models.draft if header.draft is not None else None
     capacity = kind.shape(settings, options).rows(settings, len(header.decoder_start or header.prompt_ids))
     draft_rows = kind.draft_capacity(capacity)
     widest = max((row.width for row in trace.rounds), default=0)
-    extra_rows = [row.riders for row in trace.rounds]
-    fallen = [row.width - row.riders - (row.cache_after - row.cache_before) for row in trace.rounds]
-    stats = trace.stats
-    refused = stats.proposed - stats.pruned - stats.discarded - stats.accepted
-    ended = ", an accepted end token's among them" if sum(fallen) > refused else ""
     captured = header.device == "cuda"  # graphs round the rows up
     reserved: Literal["exact", "modelled"] = "modelled" if captured else "exact"
     lines = [
@@ -80,37 +76,15 @@ def ledger(trace: Trace, models: Models) -> list[MemoryLine]:
             reserved,
             f"Reserved for {capacity:,} tokens: prompt, output and the largest proposal, and one to spare.",
         ),
-        MemoryLine(
-            "Wasted on rejected guesses",
-            max(fallen, default=0) * models.target.kv_bytes,
-            "exact",
-            f"In the worst round; in all rounds together, {_rows(sum(fallen))} of guesses{ended}.",
-            part=True,
-        ),
-        MemoryLine(
-            "Used by the window",
-            max(extra_rows, default=0) * models.target.kv_bytes,
-            "exact",
-            "In the round with most: extra tokens in the pass that find later guesses and are never kept; "
-            f"{_rows(sum(extra_rows))} in all.",
-            part=True,
-        ),
+        *_not_kept(trace, models.target.kv_bytes),
         MemoryLine(
             "Draft's keys and values",
             draft_rows * draft.kv_bytes if draft else 0,
             reserved,
             f"Reserved for {draft_rows:,} tokens{' as well' if draft_rows == capacity else ' of its own'}.",
         ),
-        *(
-            MemoryLine(
-                f"{whose} encoded prompt",
-                _encoded_bytes(model, len(header.prompt_ids)),
-                "exact",
-                f"Of the prompt's {len(header.prompt_ids):,} tokens: the encoder's output, and keys and values of it "
-                "in every decoder layer.",
-            )
-            for whose, model in (("Target's", models.target), ("Draft's", draft))
-        ),
+        _encoded_prompt("Target's", models.target, len(header.prompt_ids)),
+        _encoded_prompt("Draft's", draft, len(header.prompt_ids)),
         *(
             MemoryLine(name, size, reserved if kind.name == "oracle" else "exact", words)
             for name, size, words in _own_caches(kind, models, settings, capacity)
@@ -124,6 +98,42 @@ def ledger(trace: Trace, models: Models) -> list[MemoryLine]:
         ),
     ]
     return [line for line in lines if line.size]
+
+
+def _not_kept(trace: Trace, kv_bytes: int) -> list[MemoryLine]:
+    """Rows of the cache, of `kv_bytes` each, for tokens of a pass that are not kept."""
+    extra = [row.riders for row in trace.rounds]
+    fallen = [row.width - row.riders - (row.cache_after - row.cache_before) for row in trace.rounds]
+    stats = trace.stats
+    refused = stats.proposed - stats.pruned - stats.discarded - stats.accepted
+    ended = ", an accepted end token's among them" if sum(fallen) > refused else ""
+    return [
+        MemoryLine(
+            "Wasted on rejected guesses",
+            max(fallen, default=0) * kv_bytes,
+            "exact",
+            f"In the worst round; in all rounds together, {_rows(sum(fallen))} of guesses{ended}.",
+            part=True,
+        ),
+        MemoryLine(
+            "Used by the window",
+            max(extra, default=0) * kv_bytes,
+            "exact",
+            "In the round with most: extra tokens in the pass that find later guesses and are never kept; "
+            f"{_rows(sum(extra))} in all.",
+            part=True,
+        ),
+    ]
+
+
+def _encoded_prompt(whose: str, model: Model | None, tokens: int) -> MemoryLine:
+    """What a decoder keeps of a prompt that an encoder has read."""
+    return MemoryLine(
+        f"{whose} encoded prompt",
+        _encoded_bytes(model, tokens),
+        "exact",
+        f"Of the prompt's {tokens:,} tokens: the encoder's output, and keys and values of it in every decoder layer.",
+    )
 
 
 def _own_caches(
@@ -232,7 +242,7 @@ def _module_bytes(module: Any) -> int:
 
 def _encoded_bytes(model: Model | None, source: int) -> int:
     """Bytes that an encoder–decoder keeps of a prompt of `source` tokens; 0 for models without an encoder."""
-    from specdec_core.runtime.t5 import EncoderDecoder
+    from specdec_core.runtime.architectures.t5 import EncoderDecoder
 
     if not isinstance(model, EncoderDecoder):
         return 0

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specdec_core.foundations.errors import TraceError
-from specdec_core.proposers import medusa_tree
-from specdec_core.proposers.medusa_tree import Choice
+from specdec_core.proposers.heads import medusa_tree
+from specdec_core.proposers.heads.medusa_tree import Choice
 from specdec_core.record.schema import Round
 from specdec_core.record.trace import Trace
 

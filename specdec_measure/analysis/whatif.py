@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from specdec_core.foundations.errors import SettingsError, kind_of
-from specdec_core.proposers import PROPOSERS, Proposer
+from specdec_core.proposers import Proposer
 from specdec_core.record.schema import ModelInfo, Round
 from specdec_core.record.trace import Trace, as_trace
 from specdec_measure.machines.costs import Costs
 from specdec_measure.machines.profiles import Profile, RecordedProfile
 
-from .draft_costs import assumption, drafts_with, tokens_in_a_pass
+from .draft_costs import assumption, drafts_with, proposer_of, tokens_in_a_pass
 
 OVERLAPPED = (
     "What was drafted beside the target's pass takes the longer of the two (PEARL), as if neither slowed the other; as "
@@ -131,7 +131,7 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
         raise SettingsError(
             "This trace holds no rounds, so there is nothing to time on another machine. Record it with rounds."
         )
-    kind = PROPOSERS.get(str(trace.header.settings.get("proposer", "")))
+    kind = proposer_of(trace.header.settings)
     options = trace.header.settings.get("options")
     front = tokens_in_a_pass(kind, options if isinstance(options, dict) else {}) if kind else None
     widths, rounds, drafting, verifying = [], [], 0.0, 0.0

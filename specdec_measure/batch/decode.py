@@ -18,9 +18,9 @@ from specdec_core.engine.plan import Plan, listed, of_types
 from specdec_core.engine.proposal_check import check_proposal
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.models.bundle import HubModel, Model, Models, NarrowModel
-from specdec_core.models.chat import Prompt
-from specdec_core.models.draft_vocabulary import NarrowReader
-from specdec_core.proposers.draft_model import Drafting, DraftModel
+from specdec_core.models.tokens.chat import Prompt
+from specdec_core.models.tokens.draft_vocabulary import NarrowReader
+from specdec_core.proposers.draft.draft_model import Drafting, DraftModel
 from specdec_core.record.schema import EndReason, Output, Stats
 from specdec_core.round import Context, Proposal
 from specdec_core.runtime.machine import threads

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from specdec_core.runtime import PREFILL_CHUNK
-from specdec_core.runtime.llama import LlamaForward
+from specdec_core.runtime.architectures.llama import LlamaForward
 from specdec_core.runtime.reader import Listener
 from specdec_core.tree import TokenTree
 

@@ -8,7 +8,7 @@ be different (`drops`): it has been drawn, and dropping it because of its value 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,9 @@ from .enumeration import Context, NextProbs
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+Sent = Callable[[Context], int]  # a drawn block → how many of its tokens are proposed
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,14 @@ class StoppedEarly:
 
 
 def stopped(
-    rule: Rule, gamma: int, p: NextProbs, q: NextProbs, stop: float = 0.0, *, drops: bool = False
+    rule: Rule,
+    gamma: int,
+    p: NextProbs,
+    q: NextProbs,
+    stop: float = 0.0,
+    *,
+    drops: bool = False,
+    wanted: NextProbs | None = None,
 ) -> StoppedEarly:
     """One round of up to `gamma` drafted tokens, enumerated over all outcomes.
 
@@ -65,6 +75,25 @@ def stopped(
         p, q: the target's and the draft's distributions.
         stop: drafting stops after a token whose draft probability is smaller; 0 never stops.
         drops: leave that token out as well, the mistake that makes it lossy.
+        wanted: what the text is compared with; `p` if left out. Other than `p`, where that is a target cut off.
+
+    Raises:
+        SettingsError: if the rule judges a draft as a whole.
+    """
+
+    def sent(chain: Context) -> int:
+        doubtful = (at for at, token in enumerate(chain) if q(chain[:at])[token] < stop)
+        return next((at if drops else at + 1 for at in doubtful), gamma)
+
+    return cut(rule, gamma, p, q, sent, wanted)
+
+
+def cut(
+    rule: Rule, gamma: int, p: NextProbs, q: NextProbs, sent: Sent, wanted: NextProbs | None = None
+) -> StoppedEarly:
+    """One round of which only the first `sent(block)` of `gamma` drawn tokens are proposed, over all outcomes.
+
+    Lossless only if whether a token is sent does not depend on it or on those after it: the enumeration shows.
 
     Raises:
         SettingsError: if the rule judges a draft as a whole.
@@ -73,9 +102,12 @@ def stopped(
         raise SettingsError(
             f"The rule '{rule.name}' judges a draft as a whole; choose one that judges each token."
         )
+    proposals: dict[Context, float] = defaultdict(float)
+    for block, chance in blocks(gamma, q):
+        proposals[block[: sent(block)]] += chance
     written: dict[Context, float] = defaultdict(float)
     tokens = drafted = judged = accepted = 0.0
-    for chain, chance in _drafts((), 1.0, gamma, q, stop, drops):
+    for chain, chance in proposals.items():
         drafted += chance * len(chain)
         tree = TokenTree.chain(chain)
         rows = torch.tensor([list(p(chain[:end])) for end in range(len(chain) + 1)], dtype=torch.float64)
@@ -91,23 +123,20 @@ def stopped(
     first = [0.0] * len(p(()))
     for text, mass in written.items():
         first[text[0]] += mass
-    return StoppedEarly(tokens, drafted, judged, accepted, departure(written, p), tuple(first))
+    return StoppedEarly(tokens, drafted, judged, accepted, departure(written, wanted or p), tuple(first))
 
 
-def _drafts(
-    chain: Context, chance: float, gamma: int, q: NextProbs, stop: float, drops: bool
-) -> Iterator[tuple[Context, float]]:
-    """All chains that can be drafted, with their probabilities."""
-    if len(chain) == gamma:
-        yield chain, chance
-        return
-    for token, mass in enumerate(q(chain)):
-        if mass <= 0.0:
-            continue
-        if mass >= stop:
-            yield from _drafts((*chain, token), chance * mass, gamma, q, stop, drops)
-        else:
-            yield (chain if drops else (*chain, token)), chance * mass
+def blocks(gamma: int, q: NextProbs) -> Iterator[tuple[Context, float]]:
+    """All blocks of `gamma` tokens that can be drawn, with their probabilities."""
+    found: list[tuple[Context, float]] = [((), 1.0)]
+    for _ in range(gamma):
+        found = [
+            ((*block, token), chance * mass)
+            for block, chance in found
+            for token, mass in enumerate(q(block))
+            if mass > 0.0
+        ]
+    yield from found
 
 
 def _judgements(rule: Rule, tree: TokenTree, p: Tensor, q: Tensor) -> Iterator[tuple[Judgement, float]]:
@@ -115,6 +144,10 @@ def _judgements(rule: Rule, tree: TokenTree, p: Tensor, q: Tensor) -> Iterator[t
     reached = 1.0
     for passed in range(len(tree) + 1):
         judgement = rule.judge(tree, p, q, [0.0] * passed + [1.0] * (len(tree) - passed))
+        if judgement.limits is not None:
+            raise SettingsError(
+                f"The rule '{rule.name}' keeps tokens by those after them; choose another one."
+            )
         threshold = judgement.thresholds[passed] or 0.0 if passed < len(tree) else 0.0
         if threshold < 1.0 and reached > 0.0:
             yield judgement, reached * (1.0 - threshold)

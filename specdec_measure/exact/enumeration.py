@@ -190,6 +190,8 @@ class _Judge:
         coins = [open_coin if coin is None else coin for coin in outcome.coins]
         q = None if self.deterministic else torch.from_numpy(outcome.q)
         judgement = self.rule.judge(tree, torch.from_numpy(outcome.p), q, coins)
+        if judgement.limits is not None:  # by these, not by the thresholds, the coins decide
+            judgement.thresholds = [*judgement.limits]
         for node, threshold in enumerate(judgement.thresholds):
             before = outcome.thresholds[node]
             if before is not None and threshold is not None and abs(threshold - before) > 1e-12:

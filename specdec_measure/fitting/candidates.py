@@ -50,6 +50,11 @@ _SPACE: dict[str, list[Changes]] = {
         {"options": {"depth": depth, "top_k": top_k, "nodes": nodes}}
         for depth, top_k, nodes in ((1, 2, 2), (3, 2, 5), (2, 2, 3), (3, 1, 3), (3, 3, 8))
     ],
+    "block": [
+        *({"draft_length": gamma} for gamma in (3, 7, 2, 5)),
+        *({"options": {"nodes": nodes}} for nodes in (8, 4, 16)),
+        {"draft_length": 7, "length_policy": "cost-aware"},
+    ],
     "medusa": [{"options": {"nodes": nodes}} for nodes in (4, 16, 8, 2, 32)],
     "prompt-lookup": [
         {"draft_length": gamma, "options": {"max_ngram": ngram}}
@@ -58,6 +63,11 @@ _SPACE: dict[str, list[Changes]] = {
     "suffix": [
         {"options": {"nodes": nodes, "shape": shape}}
         for nodes, shape in ((4, "tree"), (16, "tree"), (8, "tree"), (8, "chain"), (16, "chain"))
+    ],
+    "combined": [
+        {"options": {"model": model, "least": least, "copies": copies}}
+        for least, copies in ((3, 10), (5, 16), (2, 5))
+        for model in ("draft-model", "block", "eagle")
     ],
     "recycling": [{"options": {"nodes": nodes}} for nodes in (4, 16, 8, 32)],
     "lookahead": [
@@ -123,7 +133,8 @@ def candidates(
         if why_not := kind.why_not(models, person=False):
             refused.append(RefusedCandidate(name, why_not))
             continue
-        columns.append(_column(start, name, {}, space))
+        fitting = [one for one in _column(start, name, {}, space) if _can(one.settings, models)]
+        columns.append(fitting)
         if "draft" in kind.Options.model_fields:
             if models.larger_draft and not kind.why_not(models.drafting("larger"), person=False):
                 columns.append(_column(start, name, {"draft": "larger"}, space))
@@ -161,6 +172,11 @@ def variants(one: Candidate, lossy: bool) -> list[Candidate]:
     if lossy:
         changes.append({"rule": "typical"})
     return _allowed(settings, changes, one.part)
+
+
+def _can(settings: Settings, models: Models) -> bool:
+    """Whether the models have what the proposer needs with its options."""
+    return check(settings).proposer.why_not(models, person=False) is None
 
 
 def _column(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from specdec_core.foundations.paths import root
 from specdec_core.models.bundle import HubModel, Models
 from specdec_core.models.heads import load_heads
-from specdec_core.models.tokenizer import HubCodec
+from specdec_core.models.tokens.tokenizer import HubCodec
 from specdec_measure.sweep.cases import Case
 
 from .bench import FitStopped

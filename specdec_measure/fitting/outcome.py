@@ -7,13 +7,13 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from specdec_core.engine.choice import check
 from specdec_core.engine.events import Finished
 from specdec_core.engine.race import race
 from specdec_core.foundations.errors import SpecdecError
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.chat import Chat
 from specdec_core.models.generation import OFF
-from specdec_core.proposers import proposer_class
+from specdec_core.models.tokens.chat import Chat
 from specdec_core.record.read import race_json
 from specdec_measure.portable import servers as servers
 from specdec_measure.portable import transformers_vllm as portable
@@ -96,7 +96,7 @@ def elsewhere(job: FitJob, fit: Fit) -> list[tuple[str, str]]:
     # What the target's own config requests is written out: not every program reads it.
     resolved = models.generation.resolved(fit.settings)
     lane = fit.settings.but(**{name: getattr(resolved, name) for name in OFF})
-    draft, kind = None, proposer_class(lane.proposer)
+    draft, kind = None, check(lane).proposer
     if choice.part == TUNED:
         draft = fit.load["draft"]
     elif kind.uses_draft():

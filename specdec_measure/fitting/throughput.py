@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from specdec_core.engine.choice import check
 from specdec_core.foundations.errors import SettingsError
-from specdec_core.proposers import proposer_class
 from specdec_measure.analysis.draft_costs import drafts_with
 from specdec_measure.analysis.whatif import on_clock
 from specdec_measure.machines.costs import PassTime
@@ -70,7 +70,7 @@ class Price:
 
     def _draft(self, candidate: Candidate) -> PassTime | None:
         """The passes of its draft; the target's are the same for all candidates."""
-        kind = proposer_class(candidate.settings.proposer)
+        kind = check(candidate.settings).proposer
         if drafts_with(kind) != "draft":
             return None
         which = kind.which_draft(kind.read_options(candidate.settings))

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from specdec_core.engine.prompt import read_prompt
-from specdec_core.models import draft_vocabulary
 from specdec_core.models.bundle import HubModel, Models, NarrowModel
-from specdec_core.models.hub import load_model
-from specdec_core.models.tokenizer import HubCodec
+from specdec_core.models.files.hub import load_model
+from specdec_core.models.tokens import draft_vocabulary
+from specdec_core.models.tokens.tokenizer import HubCodec
 from specdec_core.settings import Settings
 from specdec_measure.optimisation import BATCH_ROWS, next_tokens, relative_rate
 from specdec_measure.sweep.cases import Case

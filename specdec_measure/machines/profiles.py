@@ -18,7 +18,7 @@ from pydantic_core import from_json
 
 from specdec_core.foundations.errors import SettingsError, sentence
 from specdec_core.foundations.paths import assets
-from specdec_core.runtime.pass_times import pass_time
+from specdec_core.runtime.timing.pass_times import pass_time
 
 from .costs import MAX_BATCH, MAX_CONTEXT, Costs, Named, PassTime, Short, StrictModel
 from .model_sizes import in_words

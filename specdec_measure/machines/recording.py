@@ -16,7 +16,7 @@ from typing import Literal
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.models.bundle import HubModel, Models, NarrowModel
 from specdec_core.runtime.machine import packages
-from specdec_core.runtime.width_curve import WIDTHS, width_curve
+from specdec_core.runtime.timing.width_curve import WIDTHS, width_curve
 
 from .profiles import Curves, ProfilePart, RecordedProfile
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from specdec_core.models import catalogue
-from specdec_core.models.chat import Chat
+from specdec_core.models.tokens.chat import Chat
 from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings

@@ -13,8 +13,8 @@ from typing import Any
 
 from specdec_core.foundations.errors import many
 from specdec_core.lengths import read_options as length_options
-from specdec_core.models.chat import Chat
 from specdec_core.models.generation import OFF
+from specdec_core.models.tokens.chat import Chat
 from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings, as_settings

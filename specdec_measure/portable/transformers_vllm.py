@@ -15,8 +15,8 @@ from typing import Any
 
 from specdec_core.lengths import read_options as length_options
 from specdec_core.models import catalogue
-from specdec_core.models.chat import Chat
 from specdec_core.models.generation import OFF, Generation
+from specdec_core.models.tokens.chat import Chat
 from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings, as_settings

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from specdec_core.foundations.errors import PromptError, meant
 from specdec_core.foundations.paths import assets
-from specdec_core.models.chat import Chat
+from specdec_core.models.tokens.chat import Chat
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from specdec_core.engine.events import Step
 from specdec_core.foundations.errors import PromptError, SettingsError, SpecdecError
-from specdec_core.models.chat import Prompt
+from specdec_core.models.tokens.chat import Prompt
 from specdec_core.settings import Settings
 
 from .cases import Case

@@ -10,7 +10,7 @@ from typing import Any
 from streamlit.testing.v1 import AppTest
 
 from app.course import progress
-from app.course.words import FOLDER, Words
+from app.course.files.words import FOLDER, Words
 
 PAGE = Path(__file__).resolve().parents[2] / "app" / "app_pages" / "course.py"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from app.course import reading
+from app.course.files import reading
 from app.export import served
 
 WORD = re.compile(r"[^\W\d_]{2,}")

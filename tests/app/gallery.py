@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from app.course import claims, pictures, reading
-from app.course.lesson import Picture
-from app.course.scene import Area, Button, Choice, Fold, Html, Markdown, Part, Place, each
-from app.course.words import Words
+from app.course import pictures
+from app.course.common_claims import claims
+from app.course.drawing.scene import Area, Button, Choice, Fold, Html, Markdown, Part, Place, each
+from app.course.files import reading
+from app.course.files.lesson import Picture
+from app.course.files.words import Words
 
 
 @dataclass(frozen=True, slots=True)

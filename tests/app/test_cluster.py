@@ -12,9 +12,9 @@ import pytest
 from app import services
 from app.config import Policy
 from app.config import read as read_policy
-from app.decoding import serve
-from app.decoding.cluster import Cluster, _reach, read, shortage
-from app.decoding.local import Local
+from app.decoding.in_child.local import Local
+from app.decoding.on_ray import serve
+from app.decoding.on_ray.cluster import Cluster, _reach, read, shortage
 
 
 def test_bounds_are_read_from_the_environment() -> None:
@@ -131,6 +131,6 @@ def test_the_decoder_is_chosen_by_one_setting(monkeypatch: pytest.MonkeyPatch) -
             with pytest.raises(ValueError, match=f"{name} does nothing without SPECDEC_DECODER=serve"):
                 made()
     monkeypatch.setattr(services, "operator", lambda: Policy(decoder="serve"))
-    monkeypatch.setattr("app.decoding.serve.find_spec", lambda name: None)
+    monkeypatch.setattr("app.decoding.on_ray.serve.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"requirements-serve\.txt"):
         made()

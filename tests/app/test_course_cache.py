@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from app.course import reading
 from app.course.facts import kv_rows as facts
 from app.course.facts.recorded import trace
+from app.course.files import reading
+from app.course.files.words import Words
 from app.course.pictures.runs import kv_rows as picture
-from app.course.words import Words
 
 TRACES = Path(__file__).resolve().parents[2] / "assets" / "traces"
 WORDS = Words("en", reading.FOLDER)

@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.course import claims, progress, reading
-from app.course.claims import SECTIONS, Claim
-from app.course.claims_chart import chart
-from app.course.claims_view import GLYPHS, provenance
+from app.course import progress
+from app.course.common_claims import claims
+from app.course.common_claims.claims import SECTIONS, Claim
+from app.course.common_claims.claims_chart import chart
+from app.course.common_claims.claims_view import GLYPHS, provenance
 from app.course.facts import claims as facts
-from app.course.lesson import MOST_WORDS
-from app.course.words import Words
+from app.course.files import reading
+from app.course.files.lesson import MOST_WORDS
+from app.course.files.words import Words
 from specdec_core.foundations.errors import SettingsError
 from specdec_measure import theory
 from specdec_measure.machines import profiles
@@ -73,7 +75,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --- the files that ship -------------------------------------------------------------------------------------------
 
 
-def test_the_eight_claims_are_there_and_in_order() -> None:
+def test_the_claims_are_there_and_in_order() -> None:
     assert list(every()) == [
         "less-computation",
         "speed-against-accuracy",
@@ -83,6 +85,7 @@ def test_the_eight_claims_are_there_and_in_order() -> None:
         "first-token",
         "identical",
         "long-documents",
+        "accepted-length",
     ]
 
 

@@ -14,13 +14,13 @@ import pytest
 from pydantic import ValidationError
 from streamlit.testing.v1 import AppTest
 
-from app.course import reading
 from app.course.facts import coin, greedy_round, same_distribution
+from app.course.files import reading
+from app.course.files.words import Words
 from app.course.pictures.odds import batch_shape, bridge, hundred, rounding, trials
 from app.course.pictures.odds import coin as coin_picture
 from app.course.pictures.odds import same_distribution as same_distribution_picture
 from app.course.pictures.runs import stairs
-from app.course.words import Words
 
 PAGE = Path(__file__).resolve().parents[2] / "app" / "main.py"
 WORDS = Words("en", reading.FOLDER)

@@ -6,10 +6,11 @@ import re
 
 import pytest
 
-from app.course import inventory, reading
 from app.course.facts.recorded import trace
-from app.course.lesson import Lesson
-from app.course.words import Words
+from app.course.files import reading
+from app.course.files.lesson import Lesson
+from app.course.files.words import Words
+from app.course.misconceptions import inventory
 from app.ui.glossary import TERMS
 
 LANGUAGES = reading.languages()

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.course import asking, measured, measuring, reading
 from app.course.facts import ease, first_word, machines
 from app.course.facts import recorded as recorded_facts
-from app.course.lesson import STEPS, Lesson
+from app.course.files import reading
+from app.course.files.lesson import STEPS, Lesson
+from app.course.files.words import Words
+from app.course.live import asking, measured, measuring
 from app.course.pictures.costs import conveyor, width_curve
 from app.course.pictures.costs import first_word as first_word_picture
 from app.course.pictures.runs import race, ribbon
-from app.course.words import Words
 from app.decoding.models import ModelCache
 from app.decoding.runs import Runs
 

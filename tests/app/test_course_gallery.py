@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from app.charts.chart import Chart
-from app.course import pictures, reading
-from app.course.lesson import STEPS
-from app.course.scene import Area, Button, Choice, Component, Html, Link, Markdown, Part
+from app.course import pictures
+from app.course.drawing.scene import Area, Button, Choice, Component, Html, Link, Markdown, Part
+from app.course.files import reading
+from app.course.files.lesson import STEPS
 
 from . import english
 from .gallery import Shown, shown

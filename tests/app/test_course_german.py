@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from app.course import claims, inventory, progress, reading
-from app.course.words import Words
+from app.course import progress
+from app.course.common_claims import claims
+from app.course.files import reading
+from app.course.files.words import Words
+from app.course.misconceptions import inventory
 
 from . import english
 from .course_page import page, press

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from app.course import inventory, reading
-from app.course.lesson import Lesson, Section
+from app.course.files import reading
+from app.course.files.lesson import Lesson, Section
+from app.course.misconceptions import inventory
 
 ROOM = 0.15  # above chance
 KINDS = ("predict", "check", "before", "after")

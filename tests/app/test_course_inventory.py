@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.course import inventory, pictures, progress, reading, shuffle
-from app.course.inventory import QUESTIONS, Inventory
-from app.course.lesson import MOST_WORDS
+from app.course import pictures, progress, shuffle
+from app.course.files import reading
+from app.course.files.lesson import MOST_WORDS
+from app.course.misconceptions import inventory
+from app.course.misconceptions.inventory import QUESTIONS, Inventory
 from specdec_measure.machines import profiles
 
 from .course_page import misconception, page, press

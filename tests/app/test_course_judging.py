@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 import torch
 
-from app.course import reading
 from app.course.facts import greedy_round
+from app.course.files import reading
 from specdec_core.rules import RULES
 from specdec_core.tree import TokenTree
 from specdec_lessons.judging import chance_to_keep, keep_or_replace, verify

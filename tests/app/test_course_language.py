@@ -13,9 +13,9 @@ import pytest
 import yaml
 from streamlit.testing.v1 import AppTest
 
-from app.course import reading
-from app.course.lesson import STEPS
-from app.course.words import Words
+from app.course.files import reading
+from app.course.files.lesson import STEPS
+from app.course.files.words import Words
 from app.records import examples as recorded
 from app.text import plain
 

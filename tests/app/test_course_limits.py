@@ -16,11 +16,16 @@ import pytest
 
 from app.charts import contours
 from app.choosing import form, presets
-from app.course import measured, progress, projector, reading
+from app.course import progress
+from app.course.drawing import projector
+from app.course.drawing.scene import Choice
 from app.course.facts import designs as made
-from app.course.facts import failing, functions, lengths
+from app.course.facts import failing, formulas, functions
 from app.course.facts.recorded import trace
-from app.course.lesson import STEPS
+from app.course.files import reading
+from app.course.files.lesson import STEPS
+from app.course.files.words import Words
+from app.course.live import measured
 from app.course.pictures.costs import (
     crowd,
     fails_matrix,
@@ -31,8 +36,6 @@ from app.course.pictures.costs import (
 )
 from app.course.pictures.odds import heat
 from app.course.pictures.own import teach_back
-from app.course.scene import Choice
-from app.course.words import Words
 from app.lanes import lane as lanes
 from app.lanes import page_settings
 from app.records import examples as recorded
@@ -92,8 +95,8 @@ def test_best_lengths_are_those_of_the_formula_as_it_is_written() -> None:
     for alpha, cost, slope in itertools.product((0.1, 0.5, 0.8, 0.95), (0.0, 0.05, 0.3), (0.0, 0.02, 0.2)):
         speeds = [gain(alpha, gamma, cost, slope) for gamma in range(17)]
         for gamma, speed in enumerate(speeds):
-            assert lengths.speedup_sloped(alpha, gamma, cost, slope) == pytest.approx(speed, abs=1e-12)
-        best = lengths.best_length_sloped(alpha, cost, slope)
+            assert formulas.speedup_sloped(alpha, gamma, cost, slope) == pytest.approx(speed, abs=1e-12)
+        best = formulas.best_length_sloped(alpha, cost, slope)
         assert speeds[best] == pytest.approx(max(speeds), abs=1e-12)
 
 

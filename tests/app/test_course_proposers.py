@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.course import measured, progress, reading, replay, rows
+from app.course import progress
+from app.course.drawing import rows
 from app.course.facts import functions, proposers
 from app.course.facts.recorded import trace
+from app.course.files import reading
+from app.course.files.words import Words
+from app.course.live import measured, replay
 from app.course.pictures.costs import by_text, length_surface, plane
 from app.course.pictures.runs import heads, lookup, window
-from app.course.words import Words
-from specdec_core.proposers.medusa_tree import arranged
+from specdec_core.proposers.heads.medusa_tree import arranged
 
 LESSONS = ("blind", "lookup", "lookahead", "draft-model", "early-exit", "medusa", "eagle")
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise, product
 
 import pytest
 from pydantic import ValidationError
 
-from app.course import reading
 from app.course.facts import rules
-from app.course.lesson import Lesson
+from app.course.files import reading
+from app.course.files.lesson import Lesson
+from app.course.files.words import Words
 from app.course.pictures.odds import dial
-from app.course.words import Words
 from specdec_core.record.trace import Trace
 
 from .gallery import picture, written
@@ -195,3 +196,33 @@ def test_turning_the_dial() -> None:
     assert LOSSLESS in written(
         change.parts({"rule": "ensemble", "knob-ensemble": 0})
     )  # w = 1 is the exact rule
+
+
+def test_a_target_cut_off_at_the_threshold_by_hand(given: dial.With) -> None:
+    """One guess on one row: p without its last two tokens is (4/7, 3/7, 0, 0), so it keeps 0.7 of the guesses; a
+    threshold above all tokens keeps the likeliest. Catches: a row that is not made whole again, a distance from the cut
+    target instead of the whole one, the other rule's threshold."""
+    rows = tuple(tuple(given.p[0]) for _ in given.p)
+    found = rules.cut_target(rows, rows, 1, "confidence", (("threshold", 0.3),))
+    assert found.first == pytest.approx((4 / 7, 3 / 7, 0, 0))
+    # kept (0.7) and followed by the cut target, or corrected (0.3) and followed by p, against p twice
+    assert found.distance == pytest.approx(0.7 + 0.3 * 0.7 - 0.7**2)
+    alone = rules.cut_target(rows, rows, 1, "confidence", (("threshold", 0.99),))
+    assert alone.first == pytest.approx((1, 0, 0, 0))
+    entropy = -sum(x * math.log(x) for x in rows[0])
+    bar = 0.5 * math.exp(-entropy)
+    assert 0.1 < bar < 0.2
+    typical = rules.cut_target(rows, rows, 1, "typical", (("epsilon", 1.0), ("delta", 0.5)))
+    assert typical.first == pytest.approx((4 / 9, 3 / 9, 2 / 9, 0))
+
+
+@pytest.mark.parametrize("rule", ["typical", "confidence"])
+def test_both_ways_of_leaving_out_unlikely_tokens_are_shown(given: dial.With, rule: str) -> None:
+    """Catches: a dotted path that is missing, or drawn for a rule without a threshold."""
+    words = Words("en", reading.FOLDER)
+    chart = dial.plane(given, rule, dial.KNOBS[rule][1], 0.0, words)
+    (drawn,) = [one for one in chart.figure.data if one.name == words("dial.cut")]
+    there = dial.at_cut(given, rule, dial.KNOBS[rule][1])
+    assert (drawn.x[1], drawn.y[1]) == pytest.approx((there.distance, there.tokens))
+    other = dial.plane(given, "ensemble", dial.KNOBS["ensemble"][1], 0.0, words)
+    assert words("dial.cut") not in [one.name for one in other.figure.data]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from app import services
-from app.course import training
+from app.course.live import training
+from app.course.live.training import Trainings
 from app.course.pictures.own import distilling
-from app.course.training import Trainings
 from app.decoding.device_queue import DeviceQueue
 from app.decoding.jobs import Busy
 from app.records import visitor
@@ -130,7 +130,7 @@ def test_the_page_trains_shows_and_hands_out_the_draft(
 
 @pytest.fixture
 def lesson() -> Any:
-    from app.course import reading
+    from app.course.files import reading
 
     found, problems = reading.read("en", "choosing")
     assert found is not None, problems

@@ -9,11 +9,12 @@ from math import prod
 import pytest
 from pydantic import ValidationError
 
-from app.course import growing, reading
+from app.course.drawing import growing
 from app.course.facts import recorded, trees
-from app.course.lesson import Lesson
+from app.course.files import reading
+from app.course.files.lesson import Lesson
+from app.course.files.words import Words
 from app.course.pictures.runs import tree_builder
-from app.course.words import Words
 from app.records import examples
 
 from .course_page import page, predict, press, sent

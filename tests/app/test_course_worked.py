@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.course import reading, worked
-from app.course.words import Words
+from app.course.files import reading
+from app.course.files.words import Words
+from app.course.printed import worked
 
 from .course_page import page, press, sent
 

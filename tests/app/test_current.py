@@ -20,8 +20,8 @@ from app.decoding.runs import Runs
 from app.lanes import lane as core
 from app.records import visitor
 from app.text import plain
+from specdec_core.models.assembling import assemble
 from specdec_core.models.generation import Generation
-from specdec_core.models.loading import assemble
 from tests.app.conftest import OPERATOR, scripted_family
 from tests.core.tiny import build, tokenizer
 

@@ -21,12 +21,12 @@ import psutil
 import pytest
 
 from app.decoding.api import DecoderLost, Family, LaneDone, unpack
-from app.decoding.cluster import Cluster
-from app.decoding.local import METHOD, Local, start
+from app.decoding.in_child.local import METHOD, Local, start
 from app.decoding.models import ModelCache, ModelChoice
+from app.decoding.on_ray.cluster import Cluster
+from app.decoding.on_ray.serve import Serve
 from app.decoding.run import Request
 from app.decoding.runs import Runs
-from app.decoding.serve import Serve
 from specdec_core.engine.events import Ended, Started, Step
 from specdec_core.foundations.errors import ModelError, PromptError, SettingsError, SpecdecError
 from specdec_core.record.trace import Trace
@@ -278,7 +278,7 @@ def test_a_decoder_that_is_killed_while_nobody_computes_is_there_again(child: Fa
 
 ORPHAN = """
 import sys, time
-from app.decoding.local import METHOD, Local, start
+from app.decoding.in_child.local import METHOD, Local, start
 from app.decoding.models import ModelChoice
 from specdec_core.settings import Settings
 
@@ -318,7 +318,7 @@ def test_the_web_process_imports_no_torch_and_its_death_is_its_decoder_s(tmp_pat
 STOPPED = """
 import os, signal, threading, time
 from multiprocessing import forkserver
-from app.decoding.local import Local
+from app.decoding.in_child.local import Local
 from app.decoding.models import ModelChoice
 
 def main():

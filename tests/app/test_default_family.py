@@ -19,7 +19,8 @@ from app.decoding import preparing
 from app.decoding.models import ModelCache, ModelChoice, family, permitted
 from app.decoding.runs import Runs
 from specdec_core.foundations.errors import ModelError
-from specdec_core.models import catalogue, sources
+from specdec_core.models import catalogue
+from specdec_core.models.files import sources
 
 from .conftest import scripted_family
 from .test_page import page, words

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from app import config as policy
-from app.decoding import cluster as decoders
+from app.decoding.on_ray import cluster as decoders
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,7 +48,7 @@ def test_services_of_the_compose_file_depend_on_each_other_in_order() -> None:
     services = read("compose.yaml")["services"]
     for service in services.values():
         assert set(service.get("depends_on", ())) <= set(services)
-    assert "app.decoding.cluster" in " ".join(services["ray"]["command"])
+    assert "app.decoding.on_ray.cluster" in " ".join(services["ray"]["command"])
 
 
 def test_the_proxy_of_the_compose_file_finds_the_web_servers() -> None:

@@ -16,7 +16,7 @@ from specdec_core.engine.choice import check
 from specdec_core.foundations.options import OptionSet, fields
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.proposers import PROPOSERS
-from specdec_core.proposers.prompt_lookup import PromptLookup
+from specdec_core.proposers.lookup.prompt_lookup import PromptLookup
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES, lossy
 from specdec_core.rules.speculative_sampling import SpeculativeSampling

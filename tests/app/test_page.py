@@ -515,7 +515,7 @@ manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.sca
 heavy = lambda: sorted({"torch", "transformers"} & set(sys.modules))
 for module in pkgutil.walk_packages(app.__path__, "app."):
     # a page's script is drawn below; replicas are imported by Ray, which is an extra; to preload is to import torch
-    apart = "app.main", "app.__main__", "app.decoding.replica", "app.decoding.preload"
+    apart = "app.main", "app.__main__", "app.decoding.on_ray.replica", "app.decoding.in_child.preload"
     if module.name not in apart and ".app_pages" not in module.name:
         importlib.import_module(module.name)
 found = {"modules": heavy()}

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from app.course import reading
-from app.room import codes, export, host_actions, lesson_plan, running, states, tally, views
+from app.course.files import reading
+from app.room import codes, export, host_actions, lesson_plan, states, tally
 from app.room.asked import Asked, asked
 from app.room.limits import Limit
-from app.room.marked import html
+from app.room.pages import views
+from app.room.pages.marked import html
+from app.room.runs import running
 from app.room.states import MOVES, Now, Room, RoomRefused
 from app.room.tally import Vote
 
@@ -367,7 +369,7 @@ def test_what_the_server_refuses_is_said_in_german() -> None:
     """Catches: a German page with an English refusal on it, because the sentence was changed or is new."""
     folder = Path(host_actions.__file__).parent
     said: set[str] = set()
-    for path in (*folder.glob("*.py"), *(folder.parent / "web").glob("room*.py")):
+    for path in (*folder.rglob("*.py"), *(folder.parent / "web").glob("room*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for call in ast.walk(tree):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("Stop", "RoomRefused"):

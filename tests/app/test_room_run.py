@@ -15,31 +15,20 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from app import services
-from app.course import reading
+from app.course.files import reading
 from app.decoding.runs import Runs
 from app.records.database import Database
 from app.records.journal import Journal
 from app.records.keys import digest
-from app.room import (
-    codes,
-    export,
-    here,
-    host_actions,
-    running,
-    states,
-    stills,
-    tally,
-    together,
-    trees,
-    views,
-    views_run,
-)
+from app.room import codes, export, here, host_actions, states, tally
 from app.room.asked import PICTURED, asked
 from app.room.live import Live
+from app.room.pages import stills, views, views_run
+from app.room.runs import running, together, trees
+from app.room.runs.together import ROUND_S, VOTE_S, ClassRun, RunProgress, next_s, read, shown
 from app.room.states import Now, Room, RoomRefused
 from app.room.store import Cast, Rooms
 from app.room.tally import Vote
-from app.room.together import ROUND_S, VOTE_S, ClassRun, RunProgress, next_s, read, shown
 from app.web.routes import routes as all_routes
 
 

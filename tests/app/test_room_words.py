@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from app.course import reading
-from app.course.words import Words
+from app.course.files import reading
+from app.course.files.words import Words
 from app.records import examples
 from app.room import lesson_plan
 

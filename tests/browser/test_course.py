@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 from playwright.sync_api import Page
 
-from app.course import reading
-from app.course.lesson import STEPS, Lesson
-from app.course.words import Words
+from app.course.files import reading
+from app.course.files.lesson import STEPS, Lesson
+from app.course.files.words import Words
 
 from .axe import check
 from .conftest import STILL, Server, Visitors, expect, until

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page
 
-from app.course import reading
-from app.course.lesson import STEPS
-from app.course.words import Words
+from app.course.files import reading
+from app.course.files.lesson import STEPS
+from app.course.files.words import Words
 
 from .conftest import Come, Server, until
 from .test_axe import SLOW

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route
 
-from app.course import reading
-from app.room import lesson_plan, stills
+from app.course.files import reading
+from app.room import lesson_plan
+from app.room.pages import stills
 from app.web.room import CSS
 from tests.app.gallery import shown
 

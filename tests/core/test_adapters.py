@@ -13,7 +13,7 @@ import specdec_core as sd
 from specdec_core.record.schema import Candidates
 from specdec_core.sampling import Warp
 from specdec_core.sampling.penalties import Penalties
-from specdec_measure.adapters.transformers import record
+from specdec_measure.adapters.generate.transformers import record
 
 from .tiny import PROMPTS, build, like, tokenizer
 

@@ -15,8 +15,9 @@ from specdec_core import lengths as draft_length
 from specdec_core.engine.plan import Plan
 from specdec_core.lengths import FixedLength
 from specdec_core.models.bundle import HubModel
-from specdec_core.proposers import Context, Proposal, growth
-from specdec_core.proposers.branching import Branching
+from specdec_core.proposers import Context, Proposal
+from specdec_core.proposers.draft import growth
+from specdec_core.proposers.draft.branching import Branching
 from specdec_core.rules import Judgement, Rule
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree

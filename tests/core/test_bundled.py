@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 import specdec_core as sd
-from specdec_core.models.sources import resolve
+from specdec_core.models.files.sources import resolve
 
 from .offers import offered
 from .tiny import generate

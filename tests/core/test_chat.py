@@ -8,9 +8,9 @@ import json
 import pytest
 
 import specdec_core as sd
+from specdec_core.models.assembling import assemble
 from specdec_core.models.bundle import Models
-from specdec_core.models.chat import MAX_SYSTEM
-from specdec_core.models.loading import assemble
+from specdec_core.models.tokens.chat import MAX_SYSTEM
 from specdec_measure.portable import transformers_vllm as portable
 from specdec_measure.sweep import cases
 from specdec_measure.sweep.cases import Case

@@ -10,7 +10,9 @@ import torch
 from transformers import AutoModelForCausalLM
 
 import specdec_core as sd
-from specdec_core.models import catalogue, conversions, sources
+from specdec_core.models import catalogue
+from specdec_core.models.files import sources
+from specdec_core.models.gguf_files import cache as conversions
 
 from .tiny import generate, module
 

@@ -23,8 +23,9 @@ from specdec_cli import sweep as cli_sweep
 from specdec_core.foundations.options import OptionSet, fields
 from specdec_core.foundations.options import parse as read
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.models import catalogue, conversions
+from specdec_core.models import catalogue
 from specdec_core.models.generation import OFF, Generation
+from specdec_core.models.gguf_files import cache as conversions
 from specdec_core.proposers import PROPOSERS, available
 from specdec_core.rules import RULES
 from specdec_measure.machines import recording

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import specdec_core as sd
-from specdec_core.models import catalogue, conversions, sources
-from specdec_core.models.conversions import Origin, Report
+from specdec_core.models import catalogue
+from specdec_core.models.files import sources
+from specdec_core.models.gguf_files import cache as conversions
+from specdec_core.models.gguf_files.cache import Origin, Report
 
 ORIGIN = Origin("weights.gguf", 10, "ab" * 32)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from specdec_core.columns.probs import largest, spread
 from specdec_core.record.schema import TOP
-from specdec_core.recording.probs import largest, spread
 
 
 @pytest.mark.parametrize("width", [3, TOP, 320, 352, 4096, 4099, 49_152])

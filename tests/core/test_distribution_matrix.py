@@ -18,7 +18,7 @@ import pytest
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.translation import ForeignDraft
+from specdec_core.models.tokens.translation import ForeignDraft
 from specdec_core.sampling import Warp
 from specdec_lessons.broken import BlockEarlyStop, PathByPath, SoftmaxedResidual, StaleBonus
 from specdec_measure.testing import ScriptedModel, Syllables, scripted

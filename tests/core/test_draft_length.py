@@ -19,8 +19,8 @@ from specdec_core.lengths import LENGTH_POLICIES, LengthPolicy, longest, policy_
 from specdec_core.lengths.cost_aware import CostAware
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context, Outcome, Proposal
-from specdec_core.proposers.draft_model import DraftModel
-from specdec_core.runtime import width_curve as hardware
+from specdec_core.proposers.draft.draft_model import DraftModel
+from specdec_core.runtime.timing import width_curve as hardware
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree
 from specdec_measure.testing import scripted
@@ -49,6 +49,9 @@ POLICIES: list[tuple[str, dict[str, Any]]] = [
     ("cost-aware", {}),
     ("cost-aware", EXPLICIT),
     ("cost-aware", {"curve": [1, 3], "cost_ratio": 0.9}),
+    ("ladder", {}),
+    ("kill-switch", {"least": 3.0, "window": 3}),
+    ("bandit", {}),
     ("test-erratic", {}),
 ]
 
@@ -118,13 +121,16 @@ SAMPLED_BY: dict[str, dict[str, Any]] = {
     "confidence": {"threshold": 0.5},
     "heuristic": {},
     "cost-aware": {"curve": [1, 1.3], "cost_ratio": 0.2},
+    "ladder": {"steps": [1, 2]},
+    "kill-switch": {"least": 1.0, "window": 1},
+    "bandit": {},
     "test-erratic": {},
 }
 
 
 @pytest.mark.usefixtures("erratic")
 def test_sampled_texts_follow_the_targets_distribution_whatever_the_policy() -> None:
-    """Scripted models, four policies with two proposers, one by one and together; COUNT texts each. Catches: a policy
+    """Scripted models, seven policies with two proposers, one by one and together; COUNT texts each. Catches: a policy
     that looks at a token before it decides whether to send it. False alarm 1e-4."""
     cases = {
         (policy, proposer): SAMPLED.but(proposer=proposer, length_policy=policy, length_options=options)
@@ -340,23 +346,91 @@ def test_cost_aware_grows_a_tree_as_far_as_it_pays() -> None:
     assert 30 < sum(answers) < 270
 
 
-def test_cost_aware_believes_outcomes_over_confidence() -> None:
-    """(accepted + 4 c) / (judged + 4) within c's tenth, by hand. Catches: unreached tokens counted as rejected, the
-    last round's confidences counted again, tenths mixed up."""
+def test_cost_aware_learns_from_what_was_judged() -> None:
+    """Four guesses, two accepted, the third rejected, the last not reached. Catches: unreached tokens counted as
+    rejected, the last round's confidences counted again."""
     policy, settings = _policy("cost-aware", 8, curve=[1, 1.01], cost_ratio=0.01)
-    assert policy.chance(0.93) == 0.93
     context = _context(settings, 8)
     for at, confidence in enumerate([0.93, 0.97, 0.55, 0.91], start=1):
         policy.more(context, at, confidence)
-    # 0.93 and 0.97 accepted, 0.55 rejected, 0.91 not reached
     policy.observe(context, Outcome([0, 1], [0] * 3))
-    assert policy.chance(0.93) == pytest.approx((2 + 4 * 0.93) / (2 + 4))
-    assert policy.chance(0.5) == pytest.approx((0 + 4 * 0.5) / (1 + 4))
-    assert policy.chance(1.0) == pytest.approx((2 + 4) / (2 + 4))
-    assert policy.chance(0.1) == 0.1
+    assert [(place, accepted) for place, _, accepted in policy.survival.judged] == [(0, 1), (1, 1), (2, 0)]
     assert (policy.accepted, policy.judged) == (4 + 2, 5 + 3)
     policy.observe(context, Outcome([], [0]))  # nobody asked: nothing is known of what was proposed
     assert (policy.accepted, policy.judged) == (4 + 2, 5 + 3)
+    assert len(policy.survival.judged) == 3
+
+
+def test_cost_aware_sends_the_best_number_of_a_blocks_slots() -> None:
+    """Against brute force on 200 random blocks and machines, after the rounds that send everything. Catches: a pass
+    charged per slot, T(n) for T(n + 1), a survival that is not a product, slots that were not sent taken for judged."""
+    rng, answers = random.Random(8), set()
+    for _ in range(200):
+        curve = [1.0, *sorted(1.0 + rng.random() for _ in range(7))]
+        cost = rng.choice([0.0, 0.2, 1.0])
+        policy, settings = _policy("cost-aware", 7, curve=curve, cost_ratio=cost)
+        confidences = [rng.random() ** 0.3 for _ in range(7)]
+        assert policy.slots(_context(settings, 7), confidences) == 7, "the first rounds send all"
+        policy.observe(_context(settings, 7), Outcome([0], [0, 0]))
+        assert [place for place, _, _ in policy.survival.judged] == [0, 1]
+        sent = policy.slots(_context(settings, 7, round=3), confidences)
+        survivals = [math.prod(confidences[: at + 1]) for at in range(7)]
+        speeds = [(1 + sum(survivals[:n])) / (cost + curve[n]) for n in range(8)]
+        assert sent == speeds.index(max(speeds))
+        policy.observe(_context(settings, 7, round=3), Outcome(list(range(sent)), [0] * (sent + 1)))
+        assert len(policy.survival.judged) == 2 + sent
+        answers.add(sent)
+    assert len(answers) > 4
+
+
+def test_the_ladder_climbs_and_descends_a_step_at_a_time() -> None:
+    """Guesses that are all accepted, then none, then two of five. Catches: a move in the warm-up or in every round,
+    two steps at once, a step down at the first bad round, leaving the ladder."""
+    policy, settings = _policy("ladder", 3)
+    assert longest(settings) == 7
+
+    def play(rounds: int, accepted: int) -> list[int]:
+        found = []
+        for _ in range(rounds):
+            length = policy.length(_context(settings))
+            found.append(length)
+            kept = min(accepted, length)
+            policy.observe(_context(settings, length), Outcome(list(range(kept)), [0] * (kept + 1)))
+        return found
+
+    assert play(30, 9) == [3] * 15 + [5] * 10 + [7] * 5
+    falling = play(40, 0)
+    assert falling[:5] == [7] * 5 and falling[-1] == 1
+    assert [step for step, before in pairwise([*falling, 1]) if step != before] == [7, 5, 3]
+    assert play(60, 2)[-1] == 3  # an average of 2: neither above 3 - 1/2 nor below 1 - 1/4
+
+
+def test_the_kill_switch_is_final() -> None:
+    """Catches: a switch before the window is full, one that comes back, rounds without a guess that count."""
+    policy, settings = _policy("kill-switch", 4, least=1.0, window=3)
+    seen = []
+    for accepted, length in [(0, 4), (0, 4), (4, 4), (0, 0), (0, 4), (0, 4), (0, 4), (4, 4), (4, 4)]:
+        seen.append(policy.length(_context(settings)))
+        policy.observe(_context(settings, length), Outcome(list(range(accepted)), [0] * (accepted + 1)))
+    assert seen == [4] * 7 + [0, 0]
+
+
+def test_the_bandit_finds_the_fastest_length() -> None:
+    """Rounds whose time is known: 4 tokens pay best, then none does. Catches: tokens per round taken for speed, an arm
+    that is never tried, one that is never left."""
+    policy, settings = _policy("bandit", 8)
+    pays = {0: 1.0, 1: 1.1, 2: 1.3, 4: 3.0, 8: 1.5}
+    stalls = {arm: 1.0 / (1 + arm) for arm in pays}
+    for speeds, best in ((pays, 4), (stalls, 0)):
+        chosen = []
+        for _ in range(400):
+            length = policy.length(_context(settings))
+            chosen.append(length)
+            tokens = 1 + length
+            outcome = Outcome(list(range(length)), [0] * tokens, seconds=(0.0, tokens / speeds[length]))
+            policy.observe(_context(settings, length), outcome)
+        assert set(chosen) == {*pays}
+        assert chosen[-100:].count(best) > 70, chosen[-100:]
 
 
 def test_cost_aware_gives_up_where_drafting_cannot_pay_and_tries_again() -> None:
@@ -490,6 +564,10 @@ def test_cost_aware_measures_after_the_start_and_off_the_clock(monkeypatch: pyte
         ("cost-aware", {"curve": [1, -1]}),
         ("cost-aware", {"curve": "1 2"}),
         ("cost-aware", {"cost_ratio": -0.1}),
+        ("ladder", {"steps": [3, 1]}),
+        ("ladder", {"steps": []}),
+        ("kill-switch", {"window": 0}),
+        ("bandit", {"explore": -1.0}),
         ("unheard-of", {}),
     ],
 )

@@ -11,10 +11,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core.models import draft_vocabulary
 from specdec_core.models.bundle import HubModel, NarrowModel
-from specdec_core.models.draft_vocabulary import NarrowReader
 from specdec_core.models.heads import EagleHead, MedusaHeads, Target, eagle, medusa
+from specdec_core.models.tokens import draft_vocabulary
+from specdec_core.models.tokens.draft_vocabulary import NarrowReader
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree

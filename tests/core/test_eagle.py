@@ -274,7 +274,7 @@ def test_a_long_prompt_is_read_in_chunks(monkeypatch: pytest.MonkeyPatch) -> Non
     two chunks."""
     models, prompt = headed("llama"), [(7 * place) % 12 for place in range(50)]
     whole = sd.decode(models, prompt, SETTINGS)
-    monkeypatch.setattr("specdec_core.proposers.state_tree.PREFILL_CHUNK", 7)
+    monkeypatch.setattr("specdec_core.proposers.heads.state_tree.PREFILL_CHUNK", 7)
     parts = sd.decode(models, prompt, SETTINGS)
     assert [row.nodes.token for row in whole.rounds] == [row.nodes.token for row in parts.rounds]
 

@@ -92,7 +92,7 @@ def test_states_of_layers_follow_a_partly_read_tree_and_a_long_prompt(
     """The same trees whatever the chunk of a prompt. Catches: layers' states of one chunk only."""
     models, prompt = headed("gpt2"), [(7 * place) % 12 for place in range(30)]
     whole = sd.decode(models, prompt, EAGLE3)
-    for place in ("specdec_core.proposers.state_tree", "specdec_core.runtime.reader"):
+    for place in ("specdec_core.proposers.heads.state_tree", "specdec_core.runtime.reader"):
         monkeypatch.setattr(f"{place}.PREFILL_CHUNK", 7)
     parts = sd.decode(models, prompt, EAGLE3)
     assert [row.nodes.token for row in whole.rounds] == [row.nodes.token for row in parts.rounds]

@@ -17,7 +17,7 @@ from specdec_core.engine.plan import Plan
 from specdec_core.lengths import FixedLength
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context
-from specdec_core.proposers.early_exit import EarlyExit
+from specdec_core.proposers.draft.early_exit import EarlyExit
 from specdec_core.runtime.kv import KVLayer
 from specdec_core.runtime.layers import first_layers
 from specdec_core.runtime.reader import CausalReader

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 import specdec_core as sd
 from specdec_cli import commands as cli
 from specdec_cli import render
-from specdec_measure.adapters import answers, forms, logs
+from specdec_measure.adapters import forms, logs
 from specdec_measure.adapters.acceptance import Acceptance
+from specdec_measure.adapters.as_json import answers
 
 FILES = Path(__file__).parent / "engines"
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "trace.md"

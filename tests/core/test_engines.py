@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 import specdec_core as sd
 from specdec_cli import commands as cli
-from specdec_measure.adapters import answers, foreign, forms, logs
+from specdec_measure.adapters import foreign, forms, logs
 from specdec_measure.adapters.acceptance import Acceptance
-from specdec_measure.adapters.llama_cpp import record
+from specdec_measure.adapters.as_json import answers
+from specdec_measure.adapters.generate.llama_cpp import record
 
 from . import gguf_writing
 

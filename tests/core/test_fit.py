@@ -347,7 +347,7 @@ def test_many_requests_are_priced_by_this_machine_s_passes(
 ) -> None:
     """With passes of known times. Catches: plain decoding priced as if it were alone, and a tree that costs nothing
     among many requests."""
-    from specdec_core.runtime.width_curve import WidthCurve
+    from specdec_core.runtime.timing.width_curve import WidthCurve
     from specdec_measure.fitting import throughput
     from specdec_measure.machines import recording
 

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 import specdec_core as sd
-from specdec_core.models import draft_vocabulary
 from specdec_core.models.bundle import HubModel, NarrowModel
-from specdec_core.models.tokenizer import HubCodec
+from specdec_core.models.tokens import draft_vocabulary
+from specdec_core.models.tokens.tokenizer import HubCodec
 from specdec_measure.fitting import heads, tuning
 from specdec_measure.fitting.bench import FitStopped
 from specdec_measure.sweep.cases import Case

@@ -13,11 +13,11 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 import specdec_core as sd
+from specdec_core.models.assembling import assemble, foreign
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.loading import assemble, foreign
-from specdec_core.models.tokenizer import HubCodec
-from specdec_core.models.translation import ForeignDraft, Spelling
-from specdec_core.proposers.shared_tokens import SharedReader
+from specdec_core.models.tokens.tokenizer import HubCodec
+from specdec_core.models.tokens.translation import ForeignDraft, Spelling
+from specdec_core.proposers.draft.shared_tokens import SharedReader
 from specdec_core.rules import RULES
 from specdec_measure.exact.distribution import distance
 from specdec_measure.testing import Letters, ScriptedModel, Syllables, scripted

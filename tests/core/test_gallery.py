@@ -14,8 +14,8 @@ import specdec_core as sd
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree
 from specdec_lessons.broken import BrokenReader, PathByPath, Side, SoftmaxGreedy, with_reader
-from specdec_lessons.gallery import GALLERY, BrokenCache, BrokenRule, examine, measure
-from specdec_measure.exact.distribution import output_distribution
+from specdec_lessons.gallery import GALLERY, BrokenCache, BrokenHead, BrokenRule, examine, measure
+from specdec_measure.exact.distribution import distance, expected_accepted, output_distribution
 from specdec_measure.testing import scripted
 
 from .distributions import after, chance_of, exact_distribution, mixture, sample, wavering
@@ -54,6 +54,40 @@ def test_distances_are_those_found_by_hand() -> None:
     assert measure(rule("path-by-path")).written == pytest.approx([0.256, 0.1536, 0.5904], abs=1e-12)
     assert measure(rule("softmax-greedy")).written == pytest.approx([0.75, 0.0, 0.25], abs=1e-12)
     assert measure(rule("misaligned-residual")).written == pytest.approx([1 / 6, 0.3, 0.2 + 1 / 3], abs=1e-12)
+
+
+def test_a_q_that_was_not_drawn_from_is_off_by_what_hand_finds() -> None:
+    """Argmax: token 0 always, kept with .5/.6, else the residual (0, 0, .1). Top-k: token 0 with 2/3, kept with .5/.6,
+    token 1 with 1/3, kept; else the residual. Catches: a broken rule that is given the right q after all."""
+    assert measure(rule("argmax-with-softmax")).written == pytest.approx(
+        [0.5 / 0.6, 0.0, 0.1 / 0.6], abs=1e-12
+    )
+    assert measure(rule("argmax-with-softmax")).broken == pytest.approx(1 / 3, abs=1e-12)
+    assert measure(rule("q-before-top-k")).written == pytest.approx([5 / 9, 1 / 3, 1 / 9], abs=1e-12)
+
+
+def test_a_head_in_the_wrong_order_guesses_worse_and_writes_the_same() -> None:
+    """The shipped modules; and enumerated: whatever a head guesses, the text is exact, and only the acceptance falls.
+    Catches: an exhibit that breaks nothing, or the loaded head itself; a distance where there is none."""
+    exhibit = BY_NAME["mtp-order"]
+    assert isinstance(exhibit, BrokenHead)
+    models = sd.load_models(device="cpu")
+    settings = sd.Settings(max_new_tokens=40)
+    examined = examine(exhibit, models, "Once there was a small boat", settings)
+    assert examined.audit == [] and examined.forks_at is None
+    broken, right = examined.tokens_per_pass
+    assert broken < 0.7 * right
+    again = sd.decode(models, "Once there was a small boat", settings.but(proposer="mtp"))
+    assert again.stats.tokens_per_pass == right, "the loaded head was changed"
+    judge = sd.RULES["speculative-sampling"]()
+    for guessed, accepted in (
+        (0, 0.5),
+        (2, 0.2),
+    ):  # by the favourite of the right order, and of the wrong one
+        q = [float(token == guessed) for token in range(3)]
+        assert distance(judge, (-1,), lambda _: (0.5, 0.3, 0.2), lambda _, q=q: q, "fixed") < 1e-12
+        found = expected_accepted(judge, (-1,), lambda _: (0.5, 0.3, 0.2), lambda _, q=q: q, "fixed")
+        assert found == pytest.approx(accepted)
 
 
 def test_the_common_coin_is_integrated_out_exactly() -> None:

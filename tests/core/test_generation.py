@@ -10,8 +10,8 @@ import torch
 from transformers import GenerationConfig
 
 import specdec_core as sd
+from specdec_core.models.assembling import assemble
 from specdec_core.models.generation import NOT_DONE, OFF, Generation
-from specdec_core.models.loading import assemble
 
 from .tiny import build, generate, tokenizer
 

@@ -13,8 +13,17 @@ from transformers import AutoConfig, AutoTokenizer
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 import specdec_core as sd
-from specdec_core.models import conversions, gguf_config, gguf_header, hub
-from specdec_core.models import gguf as gguf_files
+from specdec_core.models.files import hub
+from specdec_core.models.gguf_files import (
+    cache as conversions,
+)
+from specdec_core.models.gguf_files import (
+    config as gguf_config,
+)
+from specdec_core.models.gguf_files import convert as gguf_files
+from specdec_core.models.gguf_files import (
+    header as gguf_header,
+)
 
 from .gguf_writing import TEMPLATE, write
 

@@ -14,8 +14,9 @@ from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 import specdec_core as sd
-from specdec_core.models import gguf as gguf_files
-from specdec_core.models import gguf_config, hub
+from specdec_core.models.files import hub
+from specdec_core.models.gguf_files import config as gguf_config
+from specdec_core.models.gguf_files import convert as gguf_files
 
 from .gguf_kinds_writing import ALL, CASES, LEAVES, PROMPT, QKV, write
 

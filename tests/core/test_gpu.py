@@ -13,9 +13,9 @@ import torch
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
+from specdec_core.runtime.architectures.t5 import EncoderDecoder
 from specdec_core.runtime.cuda_graphs import GraphedReader, Graphs, works
 from specdec_core.runtime.reader import CausalReader
-from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree
 from specdec_measure.testing import Letters

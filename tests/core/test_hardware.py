@@ -15,9 +15,9 @@ import torch
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
-from specdec_core.runtime import width_curve as hardware
 from specdec_core.runtime.reader import Reader
-from specdec_core.runtime.width_curve import WidthCurve, known_curve, width_curve
+from specdec_core.runtime.timing import width_curve as hardware
+from specdec_core.runtime.timing.width_curve import WidthCurve, known_curve, width_curve
 from specdec_core.tree import TokenTree
 from specdec_measure.testing import ScriptedModel, ScriptedReader, scripted
 

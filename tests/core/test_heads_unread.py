@@ -11,14 +11,16 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import specdec_core as sd
-from specdec_core.models.heads import READERS, Target, eagle, eagle3, files, kinds, medusa, mtp
+from specdec_core.models.heads import READERS, Target, eagle, eagle3, medusa, mtp
+from specdec_core.models.heads.block import checkpoint
+from specdec_core.models.heads.layouts import files, kinds
 
 from .tiny import build
 from .tiny_heads import WIDTH, all_heads
 
 SIZE, LAYERS = 300, 6
 OTHERS = Path(__file__).with_name("published") / "others"
-WRITERS: dict[str, Any] = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3}
+WRITERS: dict[str, Any] = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3, "block": checkpoint}
 FITS = Target(WIDTH, SIZE, WIDTH, LAYERS)
 
 

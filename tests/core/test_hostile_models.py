@@ -13,9 +13,10 @@ from safetensors.torch import load_file, save_file
 
 import specdec_core as sd
 from specdec_core.models import catalogue
-from specdec_core.models.heads import Target, eagle, eagle3, files, medusa, mtp
-from specdec_core.models.load_errors import cut
-from specdec_core.models.sources import resolve
+from specdec_core.models.files.load_errors import cut
+from specdec_core.models.files.sources import resolve
+from specdec_core.models.heads import Target, eagle, eagle3, medusa, mtp
+from specdec_core.models.heads.layouts import files
 from specdec_measure.testing import scripted
 
 from .distributions import wavering

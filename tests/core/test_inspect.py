@@ -42,13 +42,13 @@ def test_published_heads_are_described(name: str, title: str, facts: dict[str, s
 
 
 def test_a_head_that_is_not_run_is_named_with_what_it_has(tmp_path: Path) -> None:
-    """Catches: a DSpark head called something else, or a traceback."""
+    """Catches: a P-EAGLE head called something else, or a traceback."""
     tensors = {"fc.weight": torch.ones(32, 96), "hidden_norm.weight": torch.ones(32)}
-    save_file(tensors | {"markov_head.markov_w1": torch.ones(300, 8)}, tmp_path / "model.safetensors")
+    save_file(tensors | {"mask_hidden": torch.ones(1, 1, 96)}, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps({"hidden_size": 32, "block_size": 7}))
     report = inspect(str(tmp_path))
-    assert report.title == "a DSpark head" and not report.loads and "not run" in report.verdict
-    assert "how a guess depends on the one before it (DSpark)" in [part.purpose for part in report.parts]
+    assert report.title == "a P-EAGLE head" and not report.loads and "not run" in report.verdict
+    assert "the state in place of those not known yet (P-EAGLE)" in [part.purpose for part in report.parts]
 
 
 def test_what_does_not_fit_says_so_in_the_verdict() -> None:

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 import specdec_core as sd
 from specdec_core.models.heads import Continuing, EagleHead, lean
 from specdec_core.models.heads.lean import lighten
+from specdec_core.runtime.architectures.llama import LlamaLayers
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.kv import KVMemory
-from specdec_core.runtime.llama import LlamaLayers
 
 from .test_eagle import PROMPTS, SETTINGS
 from .tiny_heads import WIDTH, _layer, _random, eagle3_head, eagle_head, headed, mtp_modules

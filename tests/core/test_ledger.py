@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 import specdec_core as sd
+from specdec_core.models.assembling import assemble
 from specdec_core.models.bundle import NarrowModel
-from specdec_core.models.loading import assemble
 from specdec_core.runtime import cpu_linear
+from specdec_core.runtime.architectures.t5 import EncoderDecoderReader
 from specdec_core.runtime.kv import KVLayer, KVMemory
-from specdec_core.runtime.t5 import EncoderDecoderReader
 from specdec_measure import testing
 from specdec_measure.analysis.memory import MemoryLine, ledger, total
 
@@ -126,7 +126,7 @@ def test_logits_and_waste_are_those_of_the_passes(
 ) -> None:
     """The target's own logits tensors and KV lengths, pass by pass. Catches: extra tokens or the root forgotten, pruned
     nodes counted though they were never sent."""
-    from specdec_core.proposers.lookahead import Lookahead
+    from specdec_core.proposers.lookup.lookahead import Lookahead
     from specdec_core.runtime.reader import CausalReader
 
     largest, written, kept, target = [0], [0], [0], models.target.model

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from specdec_core.models.bundle import HubModel
+from specdec_core.runtime.architectures.llama import LlamaForward
 from specdec_core.runtime.cpu_linear import arrange
-from specdec_core.runtime.llama import LlamaForward
 from specdec_core.runtime.reader import CausalReader, lean_forward
 from specdec_core.tree import TokenTree
 

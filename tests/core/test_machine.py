@@ -14,8 +14,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 import specdec_core as sd
+from specdec_core.columns.recorder import Recorder
 from specdec_core.models.bundle import HubModel, Models
-from specdec_core.recording.recorder import Recorder
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.runtime import cpu_linear
 from specdec_core.runtime.cpu_linear import arrange, copied_bytes

@@ -17,7 +17,8 @@ from specdec_core import lengths as draft_length
 from specdec_core.models.bundle import HubModel
 from specdec_core.models.heads import Target
 from specdec_core.models.heads import medusa as layout
-from specdec_core.proposers import available, medusa_tree
+from specdec_core.proposers import available
+from specdec_core.proposers.heads import medusa_tree
 from specdec_core.sampling import Warp
 
 from .distributions import chances, exact_distribution, model_next_probs, samples

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import specdec_core as sd
 from specdec_cli import commands as cli
 from specdec_core.models import catalogue, memory
-from specdec_core.models.quantised import METHODS, check_quantised, method
+from specdec_core.models.files.quantised import METHODS, check_quantised, method
 
 from . import tiny
 
@@ -45,7 +45,7 @@ def test_quantised_weights_without_their_package_are_refused(
     folder: Path, quantised: dict[str, object], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Catches: an import error from the middle of loading, called damaged weights."""
-    monkeypatch.setattr("specdec_core.models.quantised._there", lambda package: False)
+    monkeypatch.setattr("specdec_core.models.files.quantised._there", lambda package: False)
     edit(folder, quantization_config=quantised)
     with pytest.raises(sd.ModelError, match=words) as caught:
         sd.load_models(folder, device="cpu")
@@ -70,7 +70,7 @@ def test_memory_is_told_and_refused_before_weights_are_read(
     count = tiny.build("llama", vocab_size=300).num_parameters()
     assert (one.name, one.parameters) == ("model", count) and one.bytes == int(count * 4 * 1.1)
     assert memory.need(str(folder), CPU, torch.bfloat16).bytes == int(count * 2 * 1.1)
-    monkeypatch.setattr("specdec_core.models.quantised._there", lambda package: True)
+    monkeypatch.setattr("specdec_core.models.files.quantised._there", lambda package: True)
     edit(folder, quantization_config={"quant_method": "gptq", "bits": 4})
     assert memory.need(str(folder), CPU, torch.float32).bytes == int(4_000_000 * 1.1)
     edit(folder, quantization_config=None)

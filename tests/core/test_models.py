@@ -23,8 +23,8 @@ from transformers import (
 )
 
 import specdec_core as sd
-from specdec_core.models.hub import check_architecture
-from specdec_core.models.unread_tensors import unknown_entries
+from specdec_core.models.files.hub import check_architecture
+from specdec_core.models.files.unread_tensors import unknown_entries
 from specdec_core.proposers import available
 
 from .tiny import ARCHITECTURES, build, generate, like, tokenizer

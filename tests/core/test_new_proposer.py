@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import specdec_core as sd
 from specdec_core.proposers import Context, Outcome, Proposal, Proposer, available
-from specdec_core.proposers.draft_model import DraftModel
+from specdec_core.proposers.draft.draft_model import DraftModel
 from specdec_measure.testing import scripted
 
 from .distributions import wavering

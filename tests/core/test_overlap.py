@@ -14,7 +14,7 @@ from specdec_core import lengths as draft_length
 from specdec_core.lengths import FixedLength
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context
-from specdec_core.proposers.drafting_ahead import Ahead
+from specdec_core.proposers.draft.drafting_ahead import Ahead
 from specdec_core.sampling import Warp
 from specdec_measure.testing import ScriptedReader, scripted
 

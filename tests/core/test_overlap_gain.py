@@ -13,7 +13,7 @@ import pytest
 
 import specdec_core as sd
 from specdec_core.foundations.errors import SettingsError
-from specdec_core.proposers.drafting_ahead import Ahead
+from specdec_core.proposers.draft.drafting_ahead import Ahead
 from specdec_measure import theory
 from specdec_measure.testing import scripted
 

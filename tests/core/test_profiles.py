@@ -21,7 +21,7 @@ import specdec_core as sd
 from specdec_cli import commands as cli
 from specdec_cli import profile as cli_profile
 from specdec_core.models import catalogue
-from specdec_core.runtime.width_curve import WidthCurve
+from specdec_core.runtime.timing.width_curve import WidthCurve
 from specdec_measure.machines import profiles, recording
 from specdec_measure.machines.model_sizes import SHAPES, Shape, shape, shape_of
 from specdec_measure.machines.profiles import RecordedProfile, read, shipped, write

@@ -8,7 +8,7 @@ import pytest
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.tokenizer import HubCodec
+from specdec_core.models.tokens.tokenizer import HubCodec
 from specdec_measure.testing import Letters, scripted
 
 from .distributions import wavering

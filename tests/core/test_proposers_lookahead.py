@@ -12,7 +12,7 @@ import torch
 import specdec_core as sd
 from specdec_core.engine.choice import check
 from specdec_core.models.bundle import HubModel
-from specdec_core.proposers.lookahead import Pool, branch, trie
+from specdec_core.proposers.lookup.lookahead import Pool, branch, trie
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree
 from specdec_measure.testing import Letters, NextProbs, scripted

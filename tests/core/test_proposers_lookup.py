@@ -11,7 +11,7 @@ from transformers.generation.candidate_generator import PromptLookupCandidateGen
 
 import specdec_core as sd
 from specdec_core.proposers import Context, Outcome, Resources
-from specdec_core.proposers.prompt_lookup import PromptLookup
+from specdec_core.proposers.lookup.prompt_lookup import PromptLookup
 from specdec_core.sampling import Warp
 from specdec_measure.testing import scripted
 
@@ -168,3 +168,59 @@ def test_sampled_texts_follow_the_targets_distribution() -> None:
         samples(scripted(target), prompt, cases, 160), exact_distribution(target, prompt, 4, Warp(1.0))
     )
     assert min(found.values()) > 1e-4, found
+
+
+def _leading(text: list[int], size: int, length: int) -> list[int]:
+    """The definition: whole continuations counted, the first four kinds, three times all others together."""
+    kinds: list[tuple[int, ...]] = []
+    counts: Counter[tuple[int, ...]] = Counter()
+    for start in _places(text, size):
+        continuation = tuple(text[start + size : start + size + length])
+        if len(continuation) < length or (continuation not in kinds and len(kinds) == 4):
+            continue
+        if continuation not in kinds:
+            kinds.append(continuation)
+        counts[continuation] += 1
+    winner = max(kinds, key=lambda kind: counts[kind], default=())
+    return list(winner) if counts[winner] >= 3 * (counts.total() - counts[winner]) else []
+
+
+def _walked(text: list[int], size: int, length: int) -> list[int]:
+    """The definition: a table that the newest follower of every n-gram overwrites, read again after each token."""
+    table = {tuple(text[at : at + size]): text[at + size] for at in range(len(text) - size)}
+    found: list[int] = []
+    while len(found) < length and (after := table.get(tuple([*text, *found][-size:]))) is not None:
+        found.append(after)
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("match", ["leading", "walk"])
+def test_llama_cpps_look_ups_follow_their_definitions(match: str, size: int) -> None:
+    """200 random texts of three tokens, growing. Catches: a count of first tokens instead of continuations, a tie that
+    is copied, a fifth kind, a table that keeps the oldest follower, a walk over tokens that are not in the text yet."""
+    found, chosen = 0, {"leading": _leading, "walk": _walked}[match]
+    for seed in range(200):
+        rng = random.Random(seed)
+        text = [rng.choice([0, 0, 0, 1, 2]) for _ in range(4 + rng.randrange(60))]
+        proposer, context = _lookup(match, size, 2)
+        context.tokens[:] = text
+        proposer.start(context)
+        for _ in range(6):
+            proposed = proposer.propose(context).tree.tokens
+            assert proposed == chosen(context.tokens, size, 2)
+            found += bool(proposed)
+            new = [rng.choice([0, 0, 1]) for _ in range(1 + rng.randrange(3))]
+            context.tokens.extend(new)
+            proposer.observe(context, Outcome([], new))
+    assert found > 60
+
+
+def test_short_copies_are_left_out_where_they_are_not_wanted() -> None:
+    """Catches: a shortest copy that nobody checks, or that the end of the text cannot reach."""
+    for fewest, expected in ((1, [0, 1]), (2, [0, 1]), (3, [])):
+        proposer, context = _lookup("longest", 2, 4)
+        proposer.options = PromptLookup.Options(max_ngram=2, fewest=fewest)
+        context.tokens[:] = [0, 1, 0, 1]
+        proposer.start(context)
+        assert proposer.propose(context).tree.tokens == expected

@@ -9,7 +9,7 @@ import pytest
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.tokenizer import Codec, HubCodec
+from specdec_core.models.tokens.tokenizer import Codec, HubCodec
 from specdec_core.proposers.you import continuation
 from specdec_core.sampling import Warp
 from specdec_measure.testing import scripted

@@ -7,7 +7,7 @@ import torch
 
 import specdec_core as sd
 from specdec_core.proposers import Context, Resources
-from specdec_core.proposers.parallel_draft import ParallelDraft
+from specdec_core.proposers.draft.parallel_draft import ParallelDraft
 from specdec_core.sampling import Warp
 from specdec_measure.testing import ScriptedModel, scripted
 

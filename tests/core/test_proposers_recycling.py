@@ -6,8 +6,8 @@ import pytest
 
 import specdec_core as sd
 from specdec_core.proposers import Resources
-from specdec_core.proposers.medusa_tree import arranged
-from specdec_core.proposers.recycling import Recycling
+from specdec_core.proposers.heads.medusa_tree import arranged
+from specdec_core.proposers.lookup.recycling import Recycling
 from specdec_measure.testing import scripted
 
 from .distributions import wavering

@@ -7,8 +7,9 @@ import random
 import pytest
 
 import specdec_core as sd
-from specdec_core.proposers import Context, Outcome, Resources, suffix
-from specdec_core.proposers.suffix import Suffix
+from specdec_core.proposers import Context, Outcome, Resources
+from specdec_core.proposers.lookup import suffix
+from specdec_core.proposers.lookup.suffix import Suffix
 from specdec_core.sampling import Warp
 from specdec_measure.testing import scripted
 

@@ -50,9 +50,11 @@ def test_first_chain_is_the_makers(name: str, target: Path, tmp_path: Path) -> N
     if facts["layers_read"]:
         assert list(getattr(models.heads[kind], "layers_read", ())) == facts["layers_read"]
     depth = FIRST_GUESSES.get(name, len(facts["chains"][-1]))
-    chain = {"depth": depth, "top_k": 1, "nodes": depth}
+    chain: dict[str, object] = {"depth": depth, "top_k": 1, "nodes": depth}
     options = {"choices": [[0] * (level + 1) for level in range(depth)]} if kind == "medusa" else chain
-    settings = sd.Settings(proposer=kind, max_new_tokens=8, options=options)
+    if kind == "block":
+        options = {}
+    settings = sd.Settings(proposer=kind, max_new_tokens=8, draft_length=depth, options=options)
     compared = 0
     for row, chain_there in enumerate(facts["chains"]):
         if not chain_there:

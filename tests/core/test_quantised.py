@@ -64,7 +64,7 @@ def test_mxfp4_is_read_as_the_numbers_it_stands_for(
 ) -> None:
     """No package is there. Catches: halves of a byte or rows and columns swapped, a refusal for a package that only
     faster kernels need, memory told as if four bits stayed four bits."""
-    monkeypatch.setattr("specdec_core.models.quantised._there", lambda package: False)
+    monkeypatch.setattr("specdec_core.models.files.quantised._there", lambda package: False)
     folder, model = published
     models = sd.load_models(folder, device="cpu", dtype="float32")
     trace = sd.decode(models, "the cat sat", sd.Settings(proposer=proposer, max_new_tokens=30))

@@ -22,8 +22,8 @@ from transformers import (
 import specdec_core as sd
 from specdec_core.foundations.errors import ModelError, SettingsError
 from specdec_core.models.bundle import HubModel, Models
-from specdec_core.models.hub import check_config
-from specdec_core.runtime.recurrent import RecurrentReader, state_check
+from specdec_core.models.files.hub import check_config
+from specdec_core.runtime.architectures.recurrent import RecurrentReader, state_check
 from specdec_core.tree import TokenTree
 from specdec_measure.testing import Letters
 

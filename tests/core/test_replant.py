@@ -8,7 +8,7 @@ import pytest
 
 import specdec_core as sd
 from specdec_core.foundations.errors import SettingsError, TraceError
-from specdec_core.proposers import medusa_tree
+from specdec_core.proposers.heads import medusa_tree
 from specdec_measure.analysis.other_tree import replant
 
 from .tiny_heads import headed

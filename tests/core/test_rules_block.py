@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -16,6 +18,7 @@ from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree
 from specdec_measure.exact.distribution import Siblings, distance, expected_accepted
+from specdec_measure.exact.hierarchical import hierarchical
 from specdec_measure.testing import scripted
 
 from .distributions import DRAFT, TARGET, after, chance_of, exact_distribution, sample
@@ -166,3 +169,55 @@ def test_sampled_texts_follow_the_targets_distribution_and_traces_are_sound(prop
         if verdict == "accepted" and row.nodes.coin[node] >= row.nodes.threshold[node]  # type: ignore[index,operator]
     ]
     assert carried  # accepted against its own coin, because a later one passed: the case that is new
+
+
+def _capped(ratios: list[float]) -> float:
+    """Definition 5 of HSD: r*, the joint ratio over the largest one of its own prefixes, if that exceeds 1."""
+    before = [math.prod(ratios[:at]) for at in range(1, len(ratios))]
+    return math.prod(ratios) / max(1.0, *before, 1.0)
+
+
+def test_capped_hierarchical_verification_is_block_verification() -> None:
+    """HSD's acceptance of each prefix, by its definitions 4 to 6 written out with joint probabilities, against the
+    thresholds, and its resampling against the residuals; 200 random chains. Catches: a claim true of one ratio only."""
+    rng = random.Random(9)
+    for _ in range(200):
+        size = rng.randrange(1, 6)
+        rows = [[rng.random() ** 2 + 1e-3 for _ in range(4)] for _ in range(2 * size + 1)]
+        rows = [[x / sum(row) for x in row] for row in rows]
+        p, q = rows[: size + 1], rows[size + 1 :]
+        tokens = [rng.randrange(4) for _ in range(size)]
+        ratios = [p[at][token] / q[at][token] for at, token in enumerate(tokens)]
+        rows_p, rows_q = (torch.tensor(rows, dtype=torch.float64) for rows in (p, q))
+        judgement = Block().judge(TokenTree.chain(tokens), rows_p, rows_q, [2.0] * size)
+        for kept in range(1, size + 1):
+            reached = math.prod(q[at][tokens[at]] for at in range(kept))
+            if kept == size:
+                expected = min(1.0, _capped(ratios))
+            else:
+                stars = [_capped([*ratios[:kept], p[kept][x] / q[kept][x]]) for x in range(4)]
+                gain = sum(reached * q[kept][x] * max(0.0, stars[x] - 1.0) for x in range(4))
+                loss = sum(reached * q[kept][x] * max(0.0, 1.0 - stars[x]) for x in range(4))
+                expected = gain / loss
+            assert judgement.thresholds[kept - 1] == pytest.approx(expected, rel=1e-9)
+        excess = [q[0][x] * max(0.0, _capped([p[0][x] / q[0][x]]) - 1.0) for x in range(4)]
+        assert judgement.path == [], judgement.thresholds
+        assert judgement.final.tolist() == pytest.approx([x / sum(excess) for x in excess])
+
+
+def test_plain_hierarchical_verification_is_exact_and_pays_in_passes() -> None:
+    """Its distance, and beside block verification what it keeps and writes per pass of the target. The means on the
+    first pair are those of the package sequential-speculative-decoding 0.1.1, its naive step enumerated. Catches: a
+    prefix judged by token ratios, a resample that forgets the joint probabilities."""
+    one, other, more = (0.4, 0.2, 0.4), (0.1, 0.1, 0.8), 0
+    for gamma, kept in ((2, 1.12), (3, 1.576)):
+        assert hierarchical(gamma, lambda _: one, lambda _: other).accepted == pytest.approx(kept)
+    for seed in range(8):
+        p, q = random_next_probs(f"p{seed}"), random_next_probs(f"q{seed}")
+        for gamma in (1, 2, 3):
+            found = hierarchical(gamma, p, q)
+            block = expected_accepted(Block(), range(-1, gamma - 1), p, q)
+            assert found.distance < 1e-12
+            more += found.accepted > block + 1e-3
+            assert found.tokens / found.passes <= 1.0 + block + 1e-12
+    assert more, "it keeps more where it may draw several tokens again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import get_args
 
 import pytest
@@ -14,10 +15,11 @@ from specdec_core.foundations.errors import SettingsError
 from specdec_core.rules import RULES, Rule
 from specdec_core.rules.confidence import Confidence
 from specdec_core.rules.ensemble import Ensemble
+from specdec_core.rules.fly import Fly
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.rules.typical import Typical
 from specdec_core.tree import TokenTree
-from specdec_measure.exact.distribution import NextProbs, Siblings, distance, expected_accepted
+from specdec_measure.exact.distribution import NextProbs, Siblings, departure, distance, expected_accepted
 from specdec_measure.testing import scripted
 
 from .distributions import mixture, wavering
@@ -45,6 +47,7 @@ def test_they_say_that_they_are_lossy() -> None:
         "typical",
         "confidence",
         "ensemble",
+        "fly",
     }
 
 
@@ -246,3 +249,62 @@ def test_every_option_is_described_and_the_summary_has_two_sentences(kind: type[
         field.description and field.description.endswith(".") for field in kind.Options.model_fields.values()
     )
     assert kind.summary.count(". ") == 1 and kind.summary.endswith(".")
+
+
+def _fly(entropy: float = 0.3, window: int = 1) -> Fly:
+    return Fly(Fly.Options(entropy=entropy, window=window))
+
+
+def test_fly_keeps_a_failed_guess_that_the_next_ones_make_up_for() -> None:
+    """Three guesses by hand, the first of which fails. Catches: a target that is sure, a guess that it rules out, a
+    next guess that fails, a window that does not fit, or a later guess kept loosely taken for one that passed."""
+    unsure, sure = [0.5, 0.3, 0.2], [0.98, 0.01, 0.01]
+    q = tensor([0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0])
+    chain, coins = TokenTree.chain([1, 0, 0]), [0.9, 0.1, 0.9]
+    row = {"unsure": unsure, "sure": sure, "ruled out": [0.5, 0.0, 0.5]}
+    cases = [("unsure", 1, 2), ("sure", 1, 0), ("ruled out", 1, 0), ("unsure", 2, 0), ("unsure", 3, 0)]
+    for first, window, kept in cases:
+        judgement = _fly(window=window).judge(chain, tensor(row[first], unsure, unsure, sure), q, coins)
+        assert len(judgement.path) == kept, (first, window)
+        if kept:
+            assert judgement.thresholds == [1.0, 0.5, 0.5] and judgement.verdicts[2] == "rejected"
+    both = _fly().judge(chain, tensor(unsure, unsure, unsure, unsure), q, [0.9, 0.9, 0.1])
+    assert both.path == [], "the second guess stays loosely, which does not make up for the first"
+
+
+def test_flys_distance_is_that_of_all_coins_and_grows_as_the_gate_opens() -> None:
+    """The enumerator against every draft and coin written out, on chains of three; 0 where nothing is loose. Catches:
+    an enumerator that takes a loosely kept guess for one that passed, a rule that is lossy where its gate is shut."""
+    for seed in range(6):
+        p, q = random_next_probs(f"p{seed}"), random_next_probs(f"q{seed}")
+        assert distance(_fly(entropy=1.2), [-1, 0, 1], p, q) < EXACT
+        assert distance(_fly(window=3), [-1, 0, 1], p, q) < EXACT
+        found = distance(_fly(entropy=0.0), [-1, 0, 1], p, q)
+        assert found == pytest.approx(_all_coins(p, q, 3), abs=1e-12)
+        assert found > 1e-3
+        assert expected_accepted(_fly(entropy=0.0), [-1, 0, 1], p, q) > expected_accepted(
+            SpeculativeSampling(), [-1, 0, 1], p, q
+        )
+
+
+def _all_coins(p: NextProbs, q: NextProbs, gamma: int) -> float:
+    """The distance of FLy without a gate and with a window of one, by hand: all drafts, all outcomes of all coins."""
+    written: dict[tuple[int, ...], float] = {}
+    for block in product(range(3), repeat=gamma):
+        drafted = math.prod(q(block[:at])[block[at]] for at in range(gamma))
+        limits = [min(1.0, p(block[:at])[block[at]] / q(block[:at])[block[at]]) for at in range(gamma)]
+        for coins in product((True, False), repeat=gamma):
+            chance = drafted * math.prod(
+                x if passed else 1 - x for x, passed in zip(limits, coins, strict=True)
+            )
+            kept = 0
+            while kept < gamma and (coins[kept] or (kept + 1 < gamma and coins[kept + 1])):
+                kept += 1
+            text = block[:kept]
+            left = list(p(text))
+            if kept < gamma:
+                left = [max(0.0, a - b) for a, b in zip(left, q(text), strict=True)]
+            if chance > 0.0:
+                for token, x in enumerate(left):
+                    written[*text, token] = written.get((*text, token), 0.0) + chance * x / sum(left)
+    return departure(written, p)

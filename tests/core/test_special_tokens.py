@@ -14,8 +14,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers.generation.stopping_criteria import StopStringCriteria
 
 import specdec_core as sd
-from specdec_core.models.loading import assemble, foreign
-from specdec_core.models.tokenizer import HubCodec
+from specdec_core.models.assembling import assemble, foreign
+from specdec_core.models.tokens.tokenizer import HubCodec
 
 from .tiny import build, tokenizer
 

@@ -76,7 +76,7 @@ def test_old_module_paths_are_the_modules_of_today() -> None:
     """Catches: a notebook that cannot import what has moved, and one that gets a second copy, whose errors nobody
     catches."""
     for old, now in MOVED.items():
-        assert import_module(f"specdec_core.{old}") is import_module(now), old
+        assert import_module(old) is import_module(now), old
     assert import_module("specdec_core.cli.records") is import_module("specdec_cli.records")
     with pytest.raises(ModuleNotFoundError):
         import_module("specdec_core.adapters.nothing")
@@ -85,7 +85,7 @@ def test_old_module_paths_are_the_modules_of_today() -> None:
 def test_proposers_rules_and_policies_are_described_without_torch() -> None:
     """Catches: a new file for which every list and menu waits until torch is loaded."""
     for package in ("proposers", "rules", "lengths"):
-        for path in sorted((ROOT / "specdec_core" / package).glob("*.py")):
+        for path in sorted((ROOT / "specdec_core" / package).rglob("*.py")):
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []

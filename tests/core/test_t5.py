@@ -16,11 +16,11 @@ from transformers import BartConfig, PreTrainedConfig, PreTrainedModel, PreTrain
 
 import specdec_core as sd
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.models.hub import check_architecture
-from specdec_core.models.tokenizer import HubCodec, Pieces
+from specdec_core.models.files.hub import check_architecture
+from specdec_core.models.tokens.tokenizer import HubCodec, Pieces
 from specdec_core.proposers import available
+from specdec_core.runtime.architectures.t5 import EncoderDecoder
 from specdec_core.runtime.reader import Reader
-from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree
 from specdec_measure.testing import Letters, NextProbs

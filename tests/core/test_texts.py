@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specdec_core.models.tokenizer import HubCodec, Pieces
+from specdec_core.models.tokens.tokenizer import HubCodec, Pieces
 
 from .tiny import tokenizer
 

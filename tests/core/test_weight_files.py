@@ -13,7 +13,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core.models import hub, memory, weight_files
+from specdec_core.models import memory
+from specdec_core.models.files import hub, weight_files
 
 from . import tiny
 

@@ -21,7 +21,7 @@ from transformers import (
 )
 
 import specdec_core as sd
-from specdec_core.models.loading import _checked
+from specdec_core.models.assembling import checked
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.runtime.self_check import window_check
 from specdec_core.runtime.windows import Windows
@@ -83,9 +83,9 @@ def _build(config: PreTrainedConfig, noise: float = 0.0) -> PreTrainedModel:
 
 @cache
 def _models(kind: str) -> sd.Models:
-    draft = _checked("draft", _build(CONFIGS[kind], 0.1), False)
+    draft = checked("draft", _build(CONFIGS[kind], 0.1), False)
     draft.mask = MASK
-    target = _checked("target", _build(CONFIGS[kind]), False)
+    target = checked("target", _build(CONFIGS[kind]), False)
     return sd.Models(Letters(97), target, draft, heads=all_heads(97))
 
 

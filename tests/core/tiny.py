@@ -27,7 +27,7 @@ from transformers import (
 )
 
 from specdec_core.models.bundle import HubModel, Models
-from specdec_core.models.translation import ForeignDraft
+from specdec_core.models.tokens.translation import ForeignDraft
 from specdec_measure.testing import Letters, Syllables
 
 VOCABULARY = 97

@@ -12,7 +12,8 @@ from transformers import LlamaConfig
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.heads import Eagle3Head, EagleHead, MedusaHeads, MtpModules
+from specdec_core.models.heads import BlockHead, Eagle3Head, EagleHead, MedusaHeads, MtpModules
+from specdec_core.models.heads.block import BlockShape
 from specdec_measure.testing import Letters
 
 from .tiny import build, module
@@ -58,6 +59,26 @@ def mtp_modules(vocabulary: int, count: int = 2, seed: int = 0) -> MtpModules:
     return _random(MtpModules(_layer(vocabulary), count), seed)
 
 
+def block_head(
+    vocabulary: int,
+    inner: str = "vanilla",
+    ids: Tensor | None = None,
+    size: int = 4,
+    from_anchor: bool = True,
+    causal: bool = False,
+    norms: bool = False,
+    depth: int = 2,
+    confidence: bool = False,
+    seed: int = 0,
+) -> BlockHead:
+    """A head with random weights; its mask token is 1."""
+    config = _layer(vocabulary)
+    config.num_hidden_layers = depth
+    tensors = [f"layers.{at}.self_attn.q_norm.weight" for at in range(depth)] if norms else []
+    block = BlockShape(LAYERS_READ, size, 1, from_anchor, causal, inner, 6 if inner else 0, confidence)
+    return _random(BlockHead(config, block, len(LAYERS_READ) * WIDTH, ids, tensors=tensors), seed)
+
+
 def _layer(vocabulary: int) -> LlamaConfig:
     return LlamaConfig(
         vocab_size=vocabulary,
@@ -86,6 +107,7 @@ def all_heads(vocabulary: int, shared: bool = False) -> dict[str, torch.nn.Modul
         "eagle": eagle_head(vocabulary),
         "eagle3": eagle3_head(vocabulary),
         "mtp": mtp_modules(vocabulary),
+        "block": block_head(vocabulary),
     }
 
 

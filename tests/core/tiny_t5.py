@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM, MT5Config, PreTrainedModel, T5Config
 
 from specdec_core.models.bundle import Models
-from specdec_core.runtime.t5 import EncoderDecoder
+from specdec_core.runtime.architectures.t5 import EncoderDecoder
 from specdec_measure.testing import Letters
 
 from .tiny import VOCABULARY, remembered

@@ -26,8 +26,8 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import sync_playwright
 
-from app.course import reading
-from app.course.lesson import STEPS
+from app.course.files import reading
+from app.course.files.lesson import STEPS
 
 from ..chromium import chromium
 from .page import app

@@ -21,11 +21,11 @@ from itertools import pairwise
 from typing import Any
 
 from app.decoding.api import Decoders, Family
-from app.decoding.cluster import Cluster
 from app.decoding.device_queue import DeviceQueue
-from app.decoding.local import Local
+from app.decoding.in_child.local import Local
 from app.decoding.models import ModelChoice
-from app.decoding.serve import Serve
+from app.decoding.on_ray.cluster import Cluster
+from app.decoding.on_ray.serve import Serve
 from specdec_core.engine.events import Step
 from specdec_core.settings import Settings
 

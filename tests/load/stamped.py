@@ -13,13 +13,14 @@ from multiprocessing.connection import Connection
 from types import SimpleNamespace
 from typing import Any, cast
 
-from app.decoding import child, loaded, local
+from app.decoding import loaded
 from app.decoding.api import Ask, Card, Event, IsCancelled, OnPlace, unplaced
+from app.decoding.in_child import child, local
 from app.decoding.loaded import Loaded
 from app.decoding.models import ModelChoice
 from specdec_core.engine.events import Ended, Step
-from specdec_core.models.chat import Prompt
 from specdec_core.models.generation import Generation
+from specdec_core.models.tokens.chat import Prompt
 from specdec_core.record.schema import ModelInfo
 from specdec_core.settings import Settings
 
@@ -97,7 +98,7 @@ def _serve(load_one: Callable[[ModelChoice], Loaded], pipe: Connection) -> None:
 
 def use(load_one: Callable[[ModelChoice], Loaded]) -> None:
     """From now on, decoders that this process starts are of this kind, replicas too."""
-    from app.decoding import replica
+    from app.decoding.on_ray import replica
 
     class Other(replica.Replica):
         load = staticmethod(load_one)  # type: ignore[assignment]

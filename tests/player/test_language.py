@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from app.course import words
+from app.course.files import words
 from app.export import served
 from app.player import STATIC
 from app.web import routes

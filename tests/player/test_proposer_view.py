@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import specdec_core as sd
-from specdec_core.proposers.lookahead import Lookahead
+from specdec_core.proposers.lookup.lookahead import Lookahead
 
 from .conftest import Server, open_player
 from .samples import spec_trace

@@ -9,6 +9,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
+MODULES_IN_A_FOLDER = 16
 HOUSES = ("specdec_core", "specdec_measure", "specdec_lessons", "specdec_cli", "app")
 
 
@@ -149,6 +151,17 @@ def test_what_says_that_it_imports_no_streamlit_imports_none() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "False"
+
+
+def test_a_folder_has_few_modules() -> None:
+    """Catches: one module more in a folder in which nobody finds it by its name."""
+    folders = Counter(
+        str(path.parent.relative_to(ROOT))
+        for top in (*HOUSES, "training", "benchmarks", "scripts")
+        for path in (ROOT / top).rglob("*.[pj][ys]")
+    )
+    assert folders["specdec_core/models/heads"] > 1 and folders["app/player/static/tree"] > 1
+    assert {folder: count for folder, count in folders.items() if count > MODULES_IN_A_FOLDER} == {}
 
 
 @pytest.mark.parametrize(("house", "most"), [("specdec_core", 5), ("app", 5)])

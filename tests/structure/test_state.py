@@ -15,7 +15,7 @@ APP = Path(__file__).resolve().parents[2] / "app"
 OWN = {
     "ui/state.py",
     "ui/address.py",
-    "course/paint.py",
+    "course/drawing/paint.py",
 }  # the second keeps what it wrote to the address, the third the values of pictures by keys made of their places
 FILES = [path for path in sorted(APP.rglob("*.py")) if str(path.relative_to(APP)) not in OWN]
 WIDGETS = {name for name, value in vars(State).items() if isinstance(value, Widget)}

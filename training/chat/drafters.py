@@ -11,10 +11,11 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from specdec_core.models import catalogue, draft_vocabulary
+from specdec_core.models import catalogue
+from specdec_core.models.files.hub import load_tokenizer
 from specdec_core.models.heads import Eagle3Head, EagleHead, MedusaHeads, eagle, eagle3, medusa
-from specdec_core.models.heads.shapes import rope_theta
-from specdec_core.models.hub import load_tokenizer
+from specdec_core.models.heads.layouts.shapes import rope_theta
+from specdec_core.models.tokens import draft_vocabulary
 from training.chat import answers, waves
 from training.chat import eagle as chat_eagle
 from training.chat import eagle3 as chat_eagle3

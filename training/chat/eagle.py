@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import LlamaConfig
 
 from specdec_core.models.heads import EagleHead
-from specdec_core.models.heads.shapes import rope_theta
+from specdec_core.models.heads.layouts.shapes import rope_theta
 from training.chat.heads import FITTED_ON, RANKS, Objective, Teacher, solved
 from training.chat.rows import Answers
 from training.heads.rehearsed import Keys, attended

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from specdec_core.models import catalogue
-from specdec_core.models.hub import load_model, load_tokenizer
+from specdec_core.models.files.hub import load_model, load_tokenizer
 from training.batches import SourceRows
 from training.chat.waves import Waves
 from training.data.instructions import instructions
@@ -32,7 +32,7 @@ from training.shapes import EOS_ID
 
 SHORTEST, LONGEST = 4, 160  # tokens of a beginning
 WRITTEN = 160  # tokens that are added, at most
-PEOPLE = Path(__file__).with_name("people.jsonl")  # 1,963 prompts, written for this
+PEOPLE = Path(__file__).parents[1] / "data" / "people.jsonl"  # 1,963 prompts, written for this
 FROM_NOTHING, FROM_INSTRUCTIONS, FROM_PEOPLE = 0.03, 0.07, 0.6  # shares of the beginnings
 WHOLE = 0.4  # of the people's prompts; of the others the first words, so that few texts are written twice
 TEMPERATURES = (0.7, 1.0)  # of the sampled half, wave by wave

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from specdec_core.models.heads import Eagle3Head, Target, eagle3
-from specdec_core.models.heads.layers_read import usual_layers
+from specdec_core.models.heads.layouts.layers_read import usual_layers
 from specdec_measure.optimisation import is_matrix
 from training.heads.frozen import Frozen, cross_entropy
 from training.heads.medusa_eagle import RANKS, Objective, Pair, layer_shape, made_by, same_run

@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import LlamaConfig
 
 from specdec_core.models.heads import EagleHead, MedusaHeads, Target, eagle, medusa
-from specdec_core.models.heads.shapes import rope_theta
+from specdec_core.models.heads.layouts.shapes import rope_theta
 from specdec_measure.optimisation import is_matrix
 from training.checkpoints import latest_checkpoint, load_state
 from training.heads.frozen import Frozen, cross_entropy

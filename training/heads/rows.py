@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from specdec_core.models import catalogue
-from specdec_core.models.hub import check_present, load_model, load_tokenizer
-from specdec_core.models.sources import locate
+from specdec_core.models.files.hub import check_present, load_model, load_tokenizer
+from specdec_core.models.files.sources import locate
 from training.batches import Batches
 from training.data.mix import FOCUS
 from training.data.tokenizer import load_tokenizer as own_tokenizer

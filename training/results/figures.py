@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 import specdec_core as sd
-from specdec_core.runtime import width_curve as hardware
+from specdec_core.runtime.timing import width_curve as hardware
 from specdec_measure import theory
 from specdec_measure.records.repeats import LOOP, RUN
 from specdec_measure.sweep.cases import Case

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.course.measured import KindFigures, figures
-from specdec_core.proposers.eagle3 import Eagle3
+from app.course.live.measured import KindFigures, figures
+from specdec_core.proposers.heads.eagle3 import Eagle3
 from specdec_measure import theory
 from specdec_measure.analysis import whatif
 from specdec_measure.machines import profiles

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from app.course.measured import figures
+from app.course.live.measured import figures
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.sampling import at_temperature
 from specdec_measure import theory

@@ -18,6 +18,7 @@ from specdec_measure.theory import (
 __all__ = [
     "acceptance",
     "best_draft_length",
+    "best_length_sloped",
     "correct_guess_rate",
     "keep_chance",
     "oracle_speedup",
@@ -25,8 +26,12 @@ __all__ = [
     "overlapped_time",
     "residual",
     "speedup",
+    "speedup_sloped",
     "tokens_per_pass",
+    "used_share",
 ]
+
+MAX_GAMMA = 16
 
 
 def acceptance(p: Sequence[float], q: Sequence[float]) -> float:
@@ -44,3 +49,19 @@ def residual(p: Sequence[float], q: Sequence[float]) -> list[float]:
     left = [max(0.0, one - other) for one, other in zip(p, q, strict=True)]
     total = sum(left)
     return [value / total if total else 0.0 for value in left]
+
+
+def used_share(alpha: float, gamma: int) -> float:
+    """The share of γ guesses that ends up in the text, each accepted with probability α if those before it were."""
+    return (tokens_per_pass(alpha, gamma) - 1.0) / gamma
+
+
+def speedup_sloped(alpha: float, gamma: int, cost: float, slope: float) -> float:
+    """Speedup where each token beyond the first adds `slope` of a plain pass to the checking pass."""
+    expected = tokens_per_pass(alpha, gamma)
+    return theory.speedup_on({1: 1.0, 2: 1.0 + slope}, expected, gamma, cost)
+
+
+def best_length_sloped(alpha: float, cost: float, slope: float, most: int = MAX_GAMMA) -> int:
+    """The γ from 0 to `most` that maximises it, the shortest of equals."""
+    return max(range(most + 1), key=lambda gamma: speedup_sloped(alpha, gamma, cost, slope))

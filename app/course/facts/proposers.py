@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from app.course.measured import MEASUREMENTS, Group, Known, LaneFigures, card
-from specdec_core.runtime.pass_times import pass_time
+from app.course.live.measured import MEASUREMENTS, Group, Known, LaneFigures, card
+from specdec_core.runtime.timing.pass_times import pass_time
 from specdec_measure import theory
 
 from .recorded import trace
@@ -198,7 +198,7 @@ def blind_rate(guess: str, example: str) -> float:
             tries on the text.
         example: its text is used.
     """
-    from app.course.replay import again
+    from app.course.live.replay import again
 
     if guess == "uniform":
         return 1.0 / vocabulary(example)
@@ -210,8 +210,8 @@ def blind_rate(guess: str, example: str) -> float:
 
 
 def jacobi_passes(pattern: str, guess: str, positions: int = 5) -> int:
-    """Passes until all positions are certain; `pattern` and `guess` as in `app.course.rows`."""
-    from app.course.rows import rows
+    """Passes until all positions are certain; `pattern` and `guess` as in `app.course.drawing.rows`."""
+    from app.course.drawing.rows import rows
 
     return len(rows(pattern, guess, positions)) - 1
 
@@ -221,7 +221,7 @@ def window_sees(level: int, column: int, columns: int = 5, levels: int = 2) -> i
 
     Level and column count from 0; level 0 of column 0 is the root.
     """
-    from app.course.rows import seen
+    from app.course.drawing.rows import seen
 
     return sum(sum(row) for row in seen(level, column, columns, levels))
 

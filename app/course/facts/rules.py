@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import exp, fsum, log
 
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
 from specdec_measure.analysis.counterfactual import Counterfactual, judge_again
-from specdec_measure.exact.early_stop import StoppedEarly, stopped
+from specdec_measure.exact.budgets import POLICIES, Policy, budgeted, sender
+from specdec_measure.exact.early_stop import StoppedEarly, blocks, stopped
+from specdec_measure.exact.enumeration import NextProbs
 
 from .recorded import trace
 
 __all__ = [
+    "budget_distance",
+    "budget_first",
+    "budget_tokens",
     "dropping_distance",
     "rule_acceptance",
     "rule_distance",
@@ -25,6 +31,7 @@ __all__ = [
 ]
 
 EXACT = "speculative-sampling"
+Options = tuple[tuple[str, float], ...]
 Table = Sequence[Sequence[float]]
 """Next-token probabilities: a row after the root, then one after each token."""
 
@@ -74,6 +81,79 @@ def rule_distance(rule: str, options: Mapping[str, float], p: Table, q: Table, g
     return round_with(rule, options, p, q, gamma).distance
 
 
+@lru_cache(maxsize=64)
+def cut_target(
+    p: tuple[tuple[float, ...], ...],
+    q: tuple[tuple[float, ...], ...],
+    gamma: int,
+    rule: str,
+    options: Options,
+) -> StoppedEarly:
+    """Speculative sampling towards the target cut off where a lossy rule has its threshold, against the whole target.
+
+    The rules that keep what is above a threshold are one way to leave out unlikely tokens; this is the other.
+    """
+    given = dict(options)
+
+    def kept(row: Sequence[float]) -> list[float]:
+        bar = given.get("threshold", 0.0)
+        if rule == "typical":
+            entropy = -fsum(x * log(x) for x in row if x > 0.0)
+            bar = min(given["epsilon"], given["delta"] * exp(-entropy))
+        above = [x if x >= min(bar, max(row)) else 0.0 for x in row]
+        return [x / fsum(above) for x in above]
+
+    target = _after(tuple(tuple(kept(row)) for row in p))
+    return stopped(rule_class(EXACT)(), gamma, target, _after(q), wanted=_after(p))
+
+
+def budget_distance(policy: Policy, p: Table, q: Table, times: Sequence[float]) -> float:
+    """The same if a policy of `POLICIES` chooses how much of a drawn block is verified."""
+    return budget_round(policy, p, q, times).distance
+
+
+def budget_first(policy: Policy, p: Table, q: Table, times: Sequence[float], token: int) -> float:
+    """The probability with which such a round writes that token first."""
+    return budget_round(policy, p, q, times).first[token]
+
+
+def budget_tokens(policy: Policy, p: Table, q: Table, times: Sequence[float]) -> float:
+    """Its tokens per target pass."""
+    return budget_round(policy, p, q, times).tokens
+
+
+def budget_round(policy: Policy, p: Table, q: Table, times: Sequence[float]) -> StoppedEarly:
+    """One such round, enumerated.
+
+    Raises:
+        ValueError: for an unknown policy, tables that are no distributions, or a block of more than three guesses.
+    """
+    return _budgeted(policy, _table(p), _table(q), tuple(times))
+
+
+@lru_cache(maxsize=128)
+def _budgeted(
+    policy: Policy,
+    p: tuple[tuple[float, ...], ...],
+    q: tuple[tuple[float, ...], ...],
+    times: tuple[float, ...],
+) -> StoppedEarly:
+    check_tables(p, q)
+    if policy not in POLICIES or not 2 <= len(times) <= 4:
+        raise ValueError(f"a budget needs one of {', '.join(POLICIES)} and the times of one to three guesses")
+    return budgeted(policy, rule_class(EXACT)(), _after(p), _after(q), times)
+
+
+def budgets_sent(policy: Policy, p: Table, q: Table, times: Sequence[float]) -> dict[tuple[int, ...], int]:
+    """How many guesses of each block that can be drawn the policy sends."""
+    sent = sender(policy, _after(_table(p)), _after(_table(q)), times)
+    return {block: sent(block) for block, _ in blocks(len(times) - 1, _after(_table(q)))}
+
+
+def _after(rows: tuple[tuple[float, ...], ...]) -> NextProbs:
+    return lambda text: rows[text[-1] + 1 if text else 0]
+
+
 def round_with(
     rule: str,
     options: Mapping[str, float],
@@ -109,14 +189,7 @@ def _round(
     check_tables(p, q)
     kind = rule_class(rule)
     judge = kind(kind.read_options(Settings(rule=rule, temperature=1.0, rule_options=dict(options))))
-    return stopped(
-        judge,
-        gamma,
-        lambda text: p[text[-1] + 1 if text else 0],
-        lambda text: q[text[-1] + 1 if text else 0],
-        stop,
-        drops=drops,
-    )
+    return stopped(judge, gamma, _after(p), _after(q), stop, drops=drops)
 
 
 def check_tables(p: Table, q: Table) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from specdec_core.foundations.errors import SpecdecError
 from specdec_core.models import catalogue
-from specdec_core.proposers import medusa_tree
-from specdec_core.proposers.medusa_tree import Choice
+from specdec_core.proposers.heads import medusa_tree
+from specdec_core.proposers.heads.medusa_tree import Choice
 from specdec_measure.analysis.other_tree import Replanted, replant
 
 from .recorded import trace

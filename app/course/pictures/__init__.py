@@ -17,8 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from app.course.lesson import Picture
-from app.course.scene import Area, Choice, Part, Place, Values, each
+from app.course.drawing.scene import Area, Choice, Part, Place, Values, each
+from app.course.files.lesson import Picture
 
 HERE = Path(__file__).parent
 

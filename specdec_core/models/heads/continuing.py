@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from specdec_core.models.draft_vocabulary import Guessing
+from specdec_core.models.tokens.draft_vocabulary import Guessing
 from specdec_core.runtime.cache_keyword import cached
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEmbedding
 
 from specdec_core.foundations.errors import ModelError
-from specdec_core.models import draft_vocabulary
+from specdec_core.models.tokens import draft_vocabulary
 
-from . import files, measured, shapes
 from .continuing import Continuing
+from .layouts import files, measured, shapes
 from .target import Target, filled, own_copy
 
 FILE = "model.safetensors"

@@ -23,12 +23,12 @@ from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
 
 from specdec_core.foundations.errors import ModelError
-from specdec_core.models import draft_vocabulary
+from specdec_core.models.tokens import draft_vocabulary
 
-from . import files, measured, shapes
-from .contents import NOT_GUESSED_WITH, Contents
 from .continuing import Continuing
-from .layers_read import LAYERS, MAX_LAYERS_READ, layers_read
+from .layouts import files, measured, shapes
+from .layouts.contents import NOT_GUESSED_WITH, Contents
+from .layouts.layers_read import LAYERS, MAX_LAYERS_READ, layers_read
 from .target import Target, filled, own_copy
 
 FILE = "model.safetensors"

@@ -14,8 +14,16 @@ from torch import Tensor, nn
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaMLP, LlamaRMSNorm
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention, Qwen3RMSNorm
 
+from specdec_core.runtime.architectures.llama import (
+    PLAIN,
+    ROPE_TYPES,
+    Joined,
+    LlamaLayers,
+    Product,
+    norm_of,
+)
+from specdec_core.runtime.compiled.layers import CompiledLayers, suits
 from specdec_core.runtime.kv import KVMemory
-from specdec_core.runtime.llama import PLAIN, ROPE_TYPES, Joined, LlamaLayers, Product, norm_of
 
 if TYPE_CHECKING:
     from .continuing import Continuing
@@ -45,6 +53,11 @@ class Lean:
         """The joined products, for packing."""
         return self.layers.joined()
 
+    def compile(self) -> None:
+        """Let whole passes run in the compiled kernels, where all products do."""
+        if suits(self.layers):
+            self.layers.compiled = CompiledLayers(self.layers)
+
     def undo(self) -> None:
         """Let the norms compute as before."""
         for module in self.norms:
@@ -62,6 +75,10 @@ class Lean:
         """
         layers, first = self.layers, step * self.per_pass
         layers.prepare(memory.capacity)
+        if layers.compiled is not None:
+            return layers.compiled(
+                onto, positions, mask, memory, first=first, last=first + self.per_pass, read=rows
+            )[0]
         blocks, attention = layers.reading(memory, len(rows), mask)
         angles = layers.angles(positions)
         for layer, block in zip(layers.layers[first : first + self.per_pass], blocks, strict=True):

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor, nn
 
 from specdec_core.foundations.errors import ModelError
-from specdec_core.models import draft_vocabulary
-from specdec_core.models.draft_vocabulary import Guessing
+from specdec_core.models.tokens import draft_vocabulary
+from specdec_core.models.tokens.draft_vocabulary import Guessing
 
-from . import files, shapes
-from .contents import Contents
+from .layouts import files, shapes
+from .layouts.contents import Contents
 from .target import Target, fitting, own_copy
 
 FILE = "medusa_lm_head.safetensors"

@@ -27,12 +27,12 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
 
 from specdec_core.foundations.errors import ModelError
-from specdec_core.models import draft_vocabulary
+from specdec_core.models.tokens import draft_vocabulary
 
-from . import files, kinds, measured, shapes
-from .contents import NOT_GUESSED_WITH, Contents
 from .continuing import Continuing
-from .joining import Joining
+from .layouts import files, kinds, measured, shapes
+from .layouts.contents import NOT_GUESSED_WITH, Contents
+from .mtp_joining import Joining
 from .mtp_names import NAMES, PLACE, Names
 from .target import Target, filled, own_copy
 
@@ -99,7 +99,7 @@ class MtpModules(Continuing):
         if embedding:
             self.embed_tokens = nn.Embedding(size, width)
         if config.model_type in GATED:
-            from .gated import KINDS
+            from .mtp_gated import KINDS
 
             kind, rotary = KINDS[config.model_type]
             modules = [kind(config, names.states_first) for _ in range(count)]

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from specdec_core.foundations.errors import ModelError
-from specdec_core.models.draft_vocabulary import KEY
+from specdec_core.models.tokens.draft_vocabulary import KEY
 
-from .contents import Contents
-from .shapes import damaged
+from .layouts.contents import Contents
+from .layouts.shapes import damaged
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

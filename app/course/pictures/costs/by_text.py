@@ -7,11 +7,11 @@ from string import ascii_uppercase
 
 from pydantic import Field, model_validator
 
-from app.course import measured
+from app.course.drawing.scene import Html, Markdown, Part, Place, Values, style
 from app.course.facts.proposers import family_tokens
-from app.course.lesson import Strict
-from app.course.scene import Html, Markdown, Part, Place, Values, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import measured
 
 
 class With(Strict):

@@ -7,10 +7,10 @@ from html import escape
 
 from pydantic import Field, model_validator
 
+from app.course.drawing.scene import Html, Markdown, Part, Place, Values, slide, style
 from app.course.facts.machines import modelled
-from app.course.lesson import Strict
-from app.course.scene import Html, Markdown, Part, Place, Values, slide, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from specdec_measure.machines.model_sizes import shape
 from specdec_measure.machines.roofline import BYTES
 

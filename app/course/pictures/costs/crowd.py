@@ -9,13 +9,13 @@ import plotly.graph_objects as go
 from pydantic import Field, field_validator
 
 from app.charts import batches
-from app.charts.chart import Chart
-from app.course import measured
+from app.charts.chart import Chart, below, lay_out
+from app.course.drawing.scene import Columns, Part, Place, Values, slide
 from app.course.facts.failing import crowd, machines, served
 from app.course.facts.recorded import trace
-from app.course.lesson import Strict
-from app.course.scene import Columns, Part, Place, Values, slide
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import measured
 from app.records import examples as recorded
 from app.theme import GREY, ORANGE, Look, look
 
@@ -148,34 +148,18 @@ def lines(given: With, batch: int, context: int, words: Words) -> Chart:
         x=0.01, xref="paper", xanchor="left", y=-0.02, yanchor="top", text=words("crowd.slower"),
         showarrow=False, font={"size": 13},
     )  # fmt: skip
-    figure.update_layout(
-        height=400,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={
-            "orientation": "h",
-            "y": -0.2,
-            "yanchor": "top",
-            "x": 0,
-            "title": "",
-            "font": {"size": 14},
-        },
-        xaxis={
-            "title": words("crowd.x"),
-            "type": "log",
-            "tickvals": BATCHES,
-            "range": [-0.08, 2.8],
-            "zeroline": False,
-        },
-        yaxis={
+    lay_out(
+        figure,
+        400,
+        {"title": words("crowd.x"), "type": "log", "tickvals": BATCHES, "range": [-0.08, 2.8]},
+        {
             "title": words("crowd.y"),
             "type": "log",
             "tickvals": [0.25, 0.5, 1, 2, 4, 8, 16],
             "ticktext": ["¼×", "½×", "1×", "2×", "4×", "8×", "16×"],
             "range": [log10(0.2), log10(1.3 * highest)],
-            "zeroline": False,
         },
-        hovermode="closest",
-        dragmode=False,
+        legend=below(0.2) | {"font": {"size": 14}},
     )
     machine = machines(given.profile)
     pair = machine.costs(1, context).pair

@@ -5,11 +5,11 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from app.course import measured
-from app.course.lesson import Strict
-from app.course.measured import KindFigures
-from app.course.scene import Html, Markdown, Part, Place, Values, choose, style
-from app.course.words import Words
+from app.course.drawing.scene import Html, Markdown, Part, Place, Values, choose, style
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import measured
+from app.course.live.measured import KindFigures
 from specdec_measure.sweep.totals import mark
 
 SHOWN = ("speedup", "worst", "tau", "alpha")

@@ -12,12 +12,12 @@ from itertools import pairwise
 
 from pydantic import Field, model_validator
 
+from app.course.drawing.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
 from app.course.facts.first_word import answer
 from app.course.facts.machines import modelled
 from app.course.facts.recorded import trace
-from app.course.lesson import Strict
-from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.records import examples as recorded
 
 

@@ -7,10 +7,10 @@ from itertools import pairwise
 import plotly.graph_objects as go
 from pydantic import Field
 
-from app.charts.chart import Chart
-from app.course.lesson import Strict
-from app.course.scene import Part, Place, Values
-from app.course.words import Words
+from app.charts.chart import ABOVE, Chart, lay_out
+from app.course.drawing.scene import Part, Place, Values
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.theme import BLUE, GOLD, GREY, ORANGE, TEXT, WHITE, fill, mixed
 from specdec_measure import theory
 
@@ -55,23 +55,14 @@ def columns(alpha: float, gamma: int, words: Words) -> Chart:
             marker=fill(*look) if part in ("used", "own") else _faint(*look),
             hovertemplate="%{x}: %{y:.1%}<extra>" + words(f"length-chances.legend_{part}") + "</extra>",
         )
-    figure.update_layout(
+    lay_out(
+        figure,
+        380,
+        {"title": words("length-chances.guesses"), "type": "category", "tickfont": {"size": 14}},
+        {"title": words("length-chances.rounds"), "range": [0, 1], "tickformat": ".0%", "zeroline": True},
+        legend=ABOVE | {"traceorder": "normal"},
         barmode="stack",
         bargap=0.18,
-        height=380,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={
-            "orientation": "h",
-            "y": 1.02,
-            "yanchor": "bottom",
-            "x": 0,
-            "title": "",
-            "traceorder": "normal",
-        },
-        yaxis={"title": words("length-chances.rounds"), "range": [0, 1], "tickformat": ".0%"},
-        xaxis={"title": words("length-chances.guesses"), "type": "category", "tickfont": {"size": 14}},
-        hovermode="closest",
-        dragmode=False,
     )
     sums = " + ".join(words.number(value, ".2f") for value in [*parts["used"][:-1], 1.0])
     total = theory.tokens_per_pass(alpha, gamma)

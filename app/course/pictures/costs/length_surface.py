@@ -11,14 +11,14 @@ import plotly.graph_objects as go
 from pydantic import Field
 
 from app.charts import contours
-from app.charts.chart import Chart
-from app.course import measured
+from app.charts.chart import Chart, below, lay_out
+from app.course.drawing.scene import Columns, Markdown, Part, Place, Values, scale
 from app.course.facts.designs import CHAINS, GAMMA
-from app.course.facts.lengths import MAX_GAMMA, best_length_sloped, speedup_sloped
+from app.course.facts.formulas import MAX_GAMMA, best_length_sloped, speedup_sloped
 from app.course.facts.recorded import trace
-from app.course.lesson import Strict
-from app.course.scene import Columns, Markdown, Part, Place, Values, scale
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import measured
 from app.metrics import numbers
 from app.records import examples as recorded
 from app.theme import BLUE, GOLD, GREY, ORANGE, PAGE, PURPLE, SLOWER_FASTER, TEXT, mixed
@@ -86,6 +86,64 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
     """The formula over α and γ, its ridge, and the measured dots coloured by their speedup."""
     lengths = list(range(1, MAX_GAMMA + 1))
     speeds = [[speedup_sloped(rate, gamma, cost, slope) for rate in RATES] for gamma in lengths]
+    figure = _field(lengths, speeds, words)
+    ridge = [best_length_sloped(rate, cost, slope) for rate in RATES]
+    figure.add_scatter(
+        x=RATES,
+        y=[best or None for best in ridge],
+        name=words("length-surface.ridge"),
+        mode="lines",
+        line={"color": PURPLE, "width": 4, "shape": "hvh"},
+        hoverinfo="skip",
+    )
+    best = best_length_sloped(alpha, cost, slope)
+    every = dots(tuple(_lane_names(words)))
+    taken = [(dot.alpha, dot.gamma) for dot in every] + [(alpha, best)] + _steps(ridge)
+    named = contours.places(RATES, speeds, LEVELS, taken, PIXELS)
+    figure.add_scatter(
+        x=[at for at, _ in named.values()],
+        y=[gamma for _, gamma in named.values()],
+        text=[words.number(level, ".1f") for level in named],
+        mode="text",
+        textfont={"size": 13},
+        showlegend=False,
+        hoverinfo="skip",
+    )
+    _add_dots(figure, every, words)
+    if best:
+        figure.add_scatter(
+            x=[alpha],
+            y=[best],
+            name=words("length-surface.best"),
+            mode="markers",
+            marker={"symbol": "star", "size": 20, "color": GOLD, "line": {"width": 1.5, "color": PAGE.light}},
+            hoverinfo="skip",
+        )
+    lay_out(
+        figure,
+        470,
+        {"title": words("length-surface.x"), "range": [-0.02, 1.02], "tickformat": ".0%"},
+        {"title": words("length-surface.y"), "range": [0.5, MAX_GAMMA + 0.5], "tickvals": [1, 4, 8, 12, 16]},
+        legend=below(0.16),
+    )
+    best_lengths = "; ".join(
+        words(
+            "length-surface.alt_best",
+            alpha=words.number(rate, ".0%"),
+            gamma=best_length_sloped(rate, cost, slope),
+        )
+        for rate in (0.3, 0.5, 0.7, 0.8, 0.9)
+    )
+    return Chart(
+        figure,
+        words("length-surface.title"),
+        words("length-surface.modelled", source=measured.source(words)),
+        words("length-surface.alt", cost=cost, slope=slope, best_lengths=best_lengths),
+    )
+
+
+def _field(lengths: Sequence[int], speeds: Sequence[Sequence[float]], words: Words) -> go.Figure:
+    """The speedups as colours, with a line along each level."""
     figure = go.Figure(
         go.Heatmap(
             x=RATES,
@@ -111,28 +169,11 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
                 showlegend=False,
                 hoverinfo="skip",
             )
-    ridge = [best_length_sloped(rate, cost, slope) for rate in RATES]
-    figure.add_scatter(
-        x=RATES,
-        y=[best or None for best in ridge],
-        name=words("length-surface.ridge"),
-        mode="lines",
-        line={"color": PURPLE, "width": 4, "shape": "hvh"},
-        hoverinfo="skip",
-    )
-    best = best_length_sloped(alpha, cost, slope)
-    every = dots(tuple(_lane_names(words)))
-    taken = [(dot.alpha, dot.gamma) for dot in every] + [(alpha, best)] + _steps(ridge)
-    named = contours.places(RATES, speeds, LEVELS, taken, PIXELS)
-    figure.add_scatter(
-        x=[at for at, _ in named.values()],
-        y=[gamma for _, gamma in named.values()],
-        text=[words.number(level, ".1f") for level in named],
-        mode="text",
-        textfont={"size": 13},
-        showlegend=False,
-        hoverinfo="skip",
-    )
+    return figure
+
+
+def _add_dots(figure: go.Figure, every: Sequence[Dot], words: Words) -> None:
+    """What was measured, each coloured by its speedup."""
     for example in (False, True):
         shown = [dot for dot in every if dot.example == example]
         figure.add_scatter(
@@ -150,48 +191,6 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
             customdata=[[dot.name, dot.speedup, dot.cost] for dot in shown],
             hovertemplate=words("length-surface.dot") + "<extra></extra>",
         )
-    if best:
-        figure.add_scatter(
-            x=[alpha],
-            y=[best],
-            name=words("length-surface.best"),
-            mode="markers",
-            marker={"symbol": "star", "size": 20, "color": GOLD, "line": {"width": 1.5, "color": PAGE.light}},
-            hoverinfo="skip",
-        )
-    figure.update_layout(
-        height=470,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": -0.16, "yanchor": "top", "x": 0, "title": ""},
-        xaxis={
-            "title": words("length-surface.x"),
-            "range": [-0.02, 1.02],
-            "tickformat": ".0%",
-            "zeroline": False,
-        },
-        yaxis={
-            "title": words("length-surface.y"),
-            "range": [0.5, MAX_GAMMA + 0.5],
-            "tickvals": [1, 4, 8, 12, 16],
-            "zeroline": False,
-        },
-        hovermode="closest",
-        dragmode=False,
-    )
-    best_lengths = "; ".join(
-        words(
-            "length-surface.alt_best",
-            alpha=words.number(rate, ".0%"),
-            gamma=best_length_sloped(rate, cost, slope),
-        )
-        for rate in (0.3, 0.5, 0.7, 0.8, 0.9)
-    )
-    return Chart(
-        figure,
-        words("length-surface.title"),
-        words("length-surface.modelled", source=measured.source(words)),
-        words("length-surface.alt", cost=cost, slope=slope, best_lengths=best_lengths),
-    )
 
 
 def _steps(ridge: Sequence[int]) -> list[tuple[float, float]]:
@@ -229,18 +228,11 @@ def cut(alpha: float, cost: float, slope: float, words: Words) -> Chart:
         hoverinfo="skip",
     )
     figure.add_hline(y=1.0, line={"color": GREY, "width": 1.5, "dash": "dot"})
-    figure.update_layout(
-        height=470,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        showlegend=False,
-        xaxis={"title": words("length-surface.y"), "tickvals": [0, 4, 8, 12, 16], "zeroline": False},
-        yaxis={
-            "title": words("length-surface.speed"),
-            "range": [0, max(1.6, 1.2 * max(speeds))],
-            "zeroline": False,
-        },
-        hovermode="closest",
-        dragmode=False,
+    lay_out(
+        figure,
+        470,
+        {"title": words("length-surface.y"), "tickvals": [0, 4, 8, 12, 16]},
+        {"title": words("length-surface.speed"), "range": [0, max(1.6, 1.2 * max(speeds))]},
     )
     said = words("length-surface.star", gamma=best, speed=speeds[best])
     return Chart(

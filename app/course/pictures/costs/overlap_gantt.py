@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -11,10 +11,10 @@ import numpy as np
 import plotly.graph_objects as go
 from pydantic import Field
 
-from app.charts.chart import Chart
-from app.course.lesson import Strict
-from app.course.scene import Columns, Markdown, Part, Place, Values, choose, scale
-from app.course.words import Words
+from app.charts.chart import Chart, below, lay_out
+from app.course.drawing.scene import Columns, Markdown, Part, Place, Values, choose, scale
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.theme import CLEAR, GREY, ORANGE, PAGE, PARTS, WHITE, fill
 from specdec_measure import theory
 
@@ -108,6 +108,48 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
     serial = rounds(given, alpha, drafting, "serial")
     rest = rounds(given, alpha, drafting, "overlap" if mode == "serial" else "serial")
     lanes = {"draft": words("overlap-gantt.draft_lane"), "verify": words("overlap-gantt.target_lane")}
+    figure = _bars(shown, lanes, words)
+    if abs(rest.end - shown.end) > 1e-9:
+        figure.add_vline(x=rest.end, line={"color": GREY, "width": 2, "dash": "dash"})
+        figure.add_annotation(
+            x=rest.end,
+            y=1.0,
+            yref="paper",
+            yanchor="bottom",
+            xanchor="right" if rest.end > 0.4 * serial.end else "left",
+            text=words("overlap-gantt.other_serial" if mode == "overlap" else "overlap-gantt.other_overlap"),
+            showarrow=False,
+            font={"size": 13},
+        )
+    lay_out(
+        figure,
+        250,
+        {"title": words("overlap-gantt.time"), "range": [0, serial.end * 1.02]},
+        {
+            "title": "",
+            "categoryorder": "array",
+            "categoryarray": [lanes["verify"], lanes["draft"]],
+            "automargin": True,
+            "tickfont": {"size": 14},
+        },
+        # below the axis title on a phone too, where three rows leave the plot little height
+        legend=below(0.48) | {"traceorder": "normal"},
+        margin={"t": 30},
+        barmode="overlay",
+        bargap=0.3,
+    )
+    values = {"time": shown.end, "rounds": given.rounds, "tokens": shown.tokens, "won": shown.won}
+    title = words(f"overlap-gantt.title_{mode}", **values)
+    return Chart(
+        figure,
+        title,
+        words("overlap-gantt.modelled", gamma=given.gamma, seed=given.seed),
+        words("overlap-gantt.alt", title=title, lost=f"{shown.lost_tokens:.0f}"),
+    )
+
+
+def _bars(shown: Timetable, lanes: Mapping[str, str], words: Words) -> go.Figure:
+    """What was drafted, what of it is thrown away, and the passes."""
     looks = {
         "draft": fill(PARTS["draft"][0], ""),  # only what is thrown away is hatched
         "lost": {
@@ -138,54 +180,7 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
             ],
             hovertemplate=words("overlap-gantt.hover") + "<extra></extra>",
         )
-    if abs(rest.end - shown.end) > 1e-9:
-        figure.add_vline(x=rest.end, line={"color": GREY, "width": 2, "dash": "dash"})
-        figure.add_annotation(
-            x=rest.end,
-            y=1.0,
-            yref="paper",
-            yanchor="bottom",
-            xanchor="right" if rest.end > 0.4 * serial.end else "left",
-            text=words("overlap-gantt.other_serial" if mode == "overlap" else "overlap-gantt.other_overlap"),
-            showarrow=False,
-            font={"size": 13},
-        )
-    figure.update_layout(
-        barmode="overlay",
-        bargap=0.3,
-        height=250,
-        margin={"l": 8, "r": 8, "t": 30, "b": 8},
-        legend={
-            "orientation": "h",
-            "y": -0.48,  # below the axis title on a phone too, where three rows leave the plot little height
-            "yanchor": "top",
-            "x": 0,
-            "title": "",
-            "traceorder": "normal",
-        },
-        xaxis={
-            "title": words("overlap-gantt.time"),
-            "range": [0, serial.end * 1.02],
-            "zeroline": False,
-        },
-        yaxis={
-            "title": "",
-            "categoryorder": "array",
-            "categoryarray": [lanes["verify"], lanes["draft"]],
-            "automargin": True,
-            "tickfont": {"size": 14},
-        },
-        hovermode="closest",
-        dragmode=False,
-    )
-    values = {"time": shown.end, "rounds": given.rounds, "tokens": shown.tokens, "won": shown.won}
-    title = words(f"overlap-gantt.title_{mode}", **values)
-    return Chart(
-        figure,
-        title,
-        words("overlap-gantt.modelled", gamma=given.gamma, seed=given.seed),
-        words("overlap-gantt.alt", title=title, lost=f"{shown.lost_tokens:.0f}"),
-    )
+    return figure
 
 
 def rounds(given: With, alpha: float, drafting: float, mode: Mode) -> Timetable:

@@ -16,12 +16,12 @@ from math import log
 import plotly.graph_objects as go
 from pydantic import Field, field_validator
 
-from app.charts.chart import Chart
-from app.course import measured
+from app.charts.chart import Chart, lay_out
+from app.course.drawing.scene import Columns, Markdown, Part, Place, Values, choose, slide
 from app.course.facts import proposers
-from app.course.lesson import Strict
-from app.course.scene import Columns, Markdown, Part, Place, Values, choose, slide
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import measured
 from app.theme import GREY, PAGE, SLOWER_FASTER, look
 from specdec_measure import theory
 
@@ -164,9 +164,68 @@ def title(name: str, words: Words, short: bool = False) -> str:
 
 def chart(found: Sequence[Drafter], chosen: Drafter, gamma: int, words: Words) -> Chart:
     """The plane with all dots, the chosen one larger."""
-    widest = max(0.06, 1.2 * max(each.cost for each in found))
+    widest = round(max(0.06, 1.2 * max(each.cost for each in found)), 4)
     tall = 1.0 if max(each.alpha for each in found) > LOW else LOW
-    widest = round(widest, 4)
+    figure = _field(gamma, widest, tall, words)
+    exits = sorted((each.cost, each.alpha) for each in found if _EXIT.fullmatch(each.name))
+    if len(exits) > 1:
+        x, y = zip(*exits, strict=True)
+        dotted = {"width": 2, "dash": "dot", "color": look(2).colour}
+        figure.add_scatter(x=x, y=y, mode="lines", hoverinfo="skip", line=dotted)
+    others = [each for each in found if each is not chosen]
+    for dots, place, size in ((others, 2, 11), ([chosen], 1, 18)):
+        figure.add_scatter(
+            x=[each.cost for each in dots],
+            y=[each.alpha for each in dots],
+            mode="markers+text",
+            text=[words("plane.label", name=title(each.name, words, short=size < 18)) for each in dots],
+            textposition=[_beside(each, found, chosen, widest, tall) for each in dots],
+            textfont={"size": 15 if size == 18 else 13},
+            cliponaxis=False,
+            marker={
+                "symbol": look(place).symbol, "size": size, "color": look(place).colour,
+                "line": {"width": 2, "color": PAGE.light},
+            },
+            customdata=[title(each.name, words) for each in dots],
+            hovertemplate="%{customdata}<br>α = %{y:.1%}, c = %{x:.2f}<extra></extra>",
+        )  # fmt: skip
+    lay_out(
+        figure,
+        420,
+        {"title": words("plane.x"), "range": [-0.02 * widest, 1.02 * widest], "showgrid": False, "nticks": 6},
+        {
+            "title": words("plane.y"),
+            "range": [-0.05 * tall, 1.05 * tall],
+            "tickformat": ".0%",
+            "showgrid": False,
+            "tickvals": [tall * at / 4 for at in range(5)],
+        },
+    )
+    said = " ".join(
+        words(
+            "plane.said",
+            name=title(each.name, words),
+            alpha=each.alpha,
+            cost=each.cost,
+            speed=theory.speedup(each.alpha, gamma, each.cost),
+        )
+        for each in found
+    )
+    figures = measured.card().figures
+    return Chart(
+        figure,
+        words("plane.title", gamma=gamma),
+        words(
+            "plane.source_blind" if chosen.measured is None else "plane.source",
+            machine=figures.machine,
+            date=figures.date[:10],
+        ),
+        words("plane.alt", said=said),
+    )
+
+
+def _field(gamma: int, widest: float, tall: float, words: Words) -> go.Figure:
+    """The speedups as colours, with a named line along each level."""
     costs, rates, speeds = surface(gamma, widest, tall)
     figure = go.Figure()
     figure.add_heatmap(
@@ -196,65 +255,7 @@ def chart(found: Sequence[Drafter], chosen: Drafter, gamma: int, words: Words) -
         figure.add_annotation(
             x=cost, y=alpha, text=f"{words.number(level, 'g')}×", showarrow=False, yshift=9, font={"size": 13}
         )
-    exits = sorted((each.cost, each.alpha) for each in found if _EXIT.fullmatch(each.name))
-    if len(exits) > 1:
-        figure.add_scatter(
-            x=[cost for cost, _ in exits], y=[alpha for _, alpha in exits], mode="lines", hoverinfo="skip",
-            line={"width": 2, "dash": "dot", "color": look(2).colour},
-        )  # fmt: skip
-    others = [each for each in found if each is not chosen]
-    for dots, place, size in ((others, 2, 11), ([chosen], 1, 18)):
-        figure.add_scatter(
-            x=[each.cost for each in dots],
-            y=[each.alpha for each in dots],
-            mode="markers+text",
-            text=[words("plane.label", name=title(each.name, words, short=size < 18)) for each in dots],
-            textposition=[_beside(each, found, chosen, widest, tall) for each in dots],
-            textfont={"size": 15 if size == 18 else 13},
-            cliponaxis=False,
-            marker={
-                "symbol": look(place).symbol, "size": size, "color": look(place).colour,
-                "line": {"width": 2, "color": PAGE.light},
-            },
-            customdata=[title(each.name, words) for each in dots],
-            hovertemplate="%{customdata}<br>α = %{y:.1%}, c = %{x:.2f}<extra></extra>",
-        )  # fmt: skip
-    figure.update_layout(
-        height=420,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        showlegend=False,
-        hovermode="closest",
-        dragmode=False,
-        xaxis={
-            "title": words("plane.x"), "range": [-0.02 * widest, 1.02 * widest], "zeroline": False, "showgrid": False,
-            "nticks": 6,
-        },
-        yaxis={
-            "title": words("plane.y"), "range": [-0.05 * tall, 1.05 * tall], "tickformat": ".0%", "zeroline": False,
-            "showgrid": False, "tickvals": [tall * at / 4 for at in range(5)],
-        },
-    )  # fmt: skip
-    said = " ".join(
-        words(
-            "plane.said",
-            name=title(each.name, words),
-            alpha=each.alpha,
-            cost=each.cost,
-            speed=theory.speedup(each.alpha, gamma, each.cost),
-        )
-        for each in found
-    )
-    figures = measured.card().figures
-    return Chart(
-        figure,
-        words("plane.title", gamma=gamma),
-        words(
-            "plane.source_blind" if chosen.measured is None else "plane.source",
-            machine=figures.machine,
-            date=figures.date[:10],
-        ),
-        words("plane.alt", said=said),
-    )
+    return figure
 
 
 def _beside(one: Drafter, found: Sequence[Drafter], chosen: Drafter, widest: float, tall: float) -> str:

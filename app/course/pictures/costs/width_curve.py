@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, field_validator
 
-from app.course import measuring
+from app.course.drawing.scene import Button, Html, Notice, Part, Place, Values, slide
 from app.course.facts.machines import profile
-from app.course.lesson import Strict
-from app.course.measured import origin
-from app.course.scene import Button, Html, Notice, Part, Place, Values, slide
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import measuring
+from app.course.live.measured import origin
 from app.text import plain
 from specdec_measure.machines.profiles import RecordedProfile
 
@@ -174,51 +174,50 @@ def chart(lines: list[Line], tokens: int, words: Words) -> Chart:
     """The curves between the two wrong beliefs: one pass whatever the width, and as many passes as tokens."""
     import plotly.graph_objects as go
 
-    from app.charts import Chart
+    from app.charts.chart import AT_BOTTOM, Chart, lay_out
     from app.theme import GREY, PURPLE, look
 
     figure = go.Figure()
-    beliefs = {"all": [float(width) for width in WIDTHS], "one": [1.0 for _ in WIDTHS]}
-    for name, belief in beliefs.items():
+    for name, dash, belief in (("all", "dot", [*map(float, WIDTHS)]), ("one", "dash", [1.0] * len(WIDTHS))):
         figure.add_scatter(
             x=WIDTHS,
             y=belief,
             name=words(f"width-curve.{name}"),
             mode="lines",
-            line={"color": GREY, "width": 2, "dash": "dot" if name == "all" else "dash"},
+            line={"color": GREY, "width": 2, "dash": dash},
             hoverinfo="skip",
         )
     for number, line in enumerate(lines, 1):
         style = look(number)
+        shown = line.measured or line.ratios  # where a curve was measured, or all over a modelled one
         figure.add_scatter(
             x=list(line.ratios),
             y=list(line.ratios.values()),
             name=line.name,
             mode="lines+markers",
             line={"color": style.colour, "width": 3, "dash": style.dash},
-            # where a curve was measured, or all over a modelled one
-            marker={
-                "symbol": style.symbol,
-                "size": [8 if width in (line.measured or line.ratios) else 0 for width in line.ratios],
-            },
+            marker={"symbol": style.symbol, "size": [8 * (width in shown) for width in line.ratios]},
             hovertemplate="n = %{x}: %{y:.2f}×<extra>" + escape(line.name) + "</extra>",
         )
     figure.add_vline(x=tokens, line={"color": PURPLE, "width": 2, "dash": "solid"})
-    figure.update_layout(
-        height=400,
-        margin={"l": 8, "r": 8, "t": 8, "b": 110},
-        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": ""},
-        xaxis={
-            "title": words("width-curve.x"), "type": "log", "range": [-0.03, log10(WIDTHS[-1]) + 0.03],
-            "tickvals": [1, 2, 4, 8, 16, 32, 64, 128, 256], "zeroline": False,
+    lay_out(
+        figure,
+        400,
+        {
+            "title": words("width-curve.x"),
+            "type": "log",
+            "range": [-0.03, log10(WIDTHS[-1]) + 0.03],
+            "tickvals": [1, 2, 4, 8, 16, 32, 64, 128, 256],
         },
-        yaxis={
-            "title": words("width-curve.y"), "type": "log", "range": [-0.06, log10(40)],
-            "tickvals": [1, 2, 4, 8, 16, 32], "zeroline": False,
+        {
+            "title": words("width-curve.y"),
+            "type": "log",
+            "range": [-0.06, log10(40)],
+            "tickvals": [1, 2, 4, 8, 16, 32],
         },
-        hovermode="closest",
-        dragmode=False,
-    )  # fmt: skip
+        legend=AT_BOTTOM,
+        margin={"b": 110},
+    )
     said = "; ".join(
         f"{line.name}: "
         + ", ".join(f"{width} {words.number(line.ratios[width], '.2f')}" for width in (8, 64, 256))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from math import log10
 from urllib.parse import urlencode
@@ -9,9 +10,9 @@ from urllib.parse import urlencode
 import plotly.graph_objects as go
 from pydantic import Field, field_validator
 
-from app.charts.chart import Chart
+from app.charts.chart import AT_BOTTOM, Chart, lay_out
 from app.choosing import presets
-from app.course import measured
+from app.course.drawing.scene import Columns, Link, Markdown, Part, Place, Values, choose, slide
 from app.course.facts.designs import (
     CHAINS,
     EAGLE3,
@@ -26,9 +27,9 @@ from app.course.facts.designs import (
     designs,
     within,
 )
-from app.course.lesson import Strict
-from app.course.scene import Columns, Link, Markdown, Part, Place, Values, choose, slide
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import measured
 from app.lanes.lane import Lane, encode
 from app.theme import GREY, ORANGE, PURPLE, look
 
@@ -149,34 +150,9 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
     """Speed over arithmetic: chains as lines over γ, the rest as points, the limit as a wall."""
     found = designs(text)
     figure = go.Figure()
-    lanes = list(dict.fromkeys(each.lane for each in found))
     right = max(each.most for each in found) * 1.25
-    for lane in lanes:
-        number = ORDER.index(lane)
-        own = [each for each in found if each.lane == lane]
-        style, name = look(number), measured.name("lane", lane, words)
-        chain = len(own) > 1
-        labels = [words("workshop.at_gamma", name=name, gamma=each.gamma) if chain else name for each in own]
-        figure.add_scatter(
-            name=name,
-            x=[(each.least * each.most) ** 0.5 for each in own],
-            y=[each.speed for each in own],
-            error_x={
-                "type": "data",
-                "symmetric": False,
-                "array": [each.most - (each.least * each.most) ** 0.5 for each in own],
-                "arrayminus": [(each.least * each.most) ** 0.5 - each.least for each in own],
-                "thickness": 2,
-                "width": 6,
-                "color": style.colour,
-                "visible": any(each.most - each.least > 0.005 for each in own),
-            },
-            mode="lines+markers" if chain else "markers",
-            line={"color": style.colour, "width": 2, "dash": style.dash},
-            marker={"symbol": _symbol(number), "size": 9 if chain else 15, "color": style.colour},
-            customdata=[[label, work(each, words)] for label, each in zip(labels, own, strict=True)],
-            hovertemplate="%{customdata[0]}: %{y:.2f}×<br>%{customdata[1]}<extra></extra>",
-        )
+    for lane in dict.fromkeys(each.lane for each in found):
+        figure.add_trace(_lane(lane, [each for each in found if each.lane == lane], words))
     if mine is not None:
         figure.add_scatter(
             name=words("workshop.mine"),
@@ -195,22 +171,19 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
         x=0.99, xref="paper", xanchor="right", y=0.995, yref="paper", yanchor="top",
         text=words("workshop.wall", limit=words.number(limit, ".0%")), showarrow=False, font={"size": 13},
     )  # fmt: skip
-    figure.update_layout(
-        height=480,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": ""},
-        xaxis={
+    lay_out(
+        figure,
+        480,
+        {
             "title": words("workshop.x"),
             "type": "log",
             "range": [-0.06, log10(right)],
             "tickvals": [1, 1.5, 2, 3, 5, 8, 12, 20],
             "ticktext": [f"{words.number(value)}×" for value in (1, 1.5, 2, 3, 5, 8, 12, 20)],
-            "zeroline": False,
             "automargin": True,
         },
-        yaxis={"title": words("workshop.y"), "range": [0, highest * 1.15], "zeroline": False},
-        hovermode="closest",
-        dragmode=False,
+        {"title": words("workshop.y"), "range": [0, highest * 1.15]},
+        legend=AT_BOTTOM,
     )
     name = measured.name("text", text, words)
     listed = "; ".join(
@@ -228,6 +201,34 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
         words("workshop.title", text=name),
         words("workshop.provenance", source=measured.source(words)),
         words("workshop.alt", text=name, listed=listed, gamma=GAMMA),
+    )
+
+
+def _lane(lane: str, own: Sequence[Design], words: Words) -> go.Scatter:
+    """A lane's set-ups, with the bounds of their arithmetic."""
+    number = ORDER.index(lane)
+    style, name = look(number), measured.name("lane", lane, words)
+    chain = len(own) > 1
+    labels = [words("workshop.at_gamma", name=name, gamma=each.gamma) if chain else name for each in own]
+    return go.Scatter(
+        name=name,
+        x=[(each.least * each.most) ** 0.5 for each in own],
+        y=[each.speed for each in own],
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": [each.most - (each.least * each.most) ** 0.5 for each in own],
+            "arrayminus": [(each.least * each.most) ** 0.5 - each.least for each in own],
+            "thickness": 2,
+            "width": 6,
+            "color": style.colour,
+            "visible": any(each.most - each.least > 0.005 for each in own),
+        },
+        mode="lines+markers" if chain else "markers",
+        line={"color": style.colour, "width": 2, "dash": style.dash},
+        marker={"symbol": _symbol(number), "size": 9 if chain else 15, "color": style.colour},
+        customdata=[[label, work(each, words)] for label, each in zip(labels, own, strict=True)],
+        hovertemplate="%{customdata[0]}: %{y:.2f}×<br>%{customdata[1]}<extra></extra>",
     )
 
 

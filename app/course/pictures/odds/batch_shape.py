@@ -7,9 +7,9 @@ from html import escape
 
 from pydantic import Field
 
-from app.course.lesson import Strict
-from app.course.scene import Html, Markdown, Part, Place, Values, style
-from app.course.words import Words
+from app.course.drawing.scene import Html, Markdown, Part, Place, Values, style
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from specdec_lessons.rounding import alone_and_among
 
 

@@ -12,11 +12,11 @@ from html import escape
 
 from pydantic import Field, model_validator
 
+from app.course.drawing.scene import Choice, Columns, Html, Part, Place, Values, scale, style
 from app.course.facts import coin
 from app.course.facts.formulas import acceptance
-from app.course.lesson import Strict
-from app.course.scene import Choice, Columns, Html, Part, Place, Values, scale, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 
 from .coin import LETTERS, RULE, layer, table
 

@@ -10,11 +10,11 @@ from html import escape
 
 from pydantic import Field, model_validator
 
+from app.course.drawing.scene import Columns, Html, Markdown, Part, Place, Values, choose, scale, style
 from app.course.facts import coin
 from app.course.facts.coin import Masses
-from app.course.lesson import Strict
-from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, scale, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 
 LETTERS = "ABCDEF"
 RULE = "speculative-sampling"

@@ -8,18 +8,17 @@ from typing import Annotated, Any, Literal
 import plotly.graph_objects as go
 from pydantic import Field, field_validator, model_validator
 
-from app.charts.chart import Chart
+from app.charts.chart import ABOVE, Chart, lay_out
+from app.course.drawing.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
 from app.course.facts import rules
-from app.course.facts.rules import EXACT
-from app.course.lesson import Strict
-from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
-from app.course.words import Words
+from app.course.facts.rules import EXACT, Options
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.records import examples as recorded
 from app.theme import LANES
 from specdec_core.foundations.errors import SpecdecError
 from specdec_measure.exact.early_stop import StoppedEarly
 
-Options = tuple[tuple[str, float], ...]
 Name = Literal["speculative-sampling", "ensemble", "typical", "confidence"]
 LOSSY: tuple[Name, ...] = ("ensemble", "typical", "confidence")
 
@@ -29,6 +28,7 @@ KNOBS: dict[str, tuple[Options, ...]] = {
     "typical": tuple((("epsilon", e), ("delta", e**0.5)) for e in (1.0, 0.5, 0.3, 0.15, 0.09, 0.05)),
     "confidence": tuple((("threshold", bar),) for bar in (0.6, 0.5, 0.4, 0.3, 0.2, 0.1)),
 }
+CUTTING = ("typical", "confidence")  # these keep what is above a threshold
 LOOK = {EXACT: LANES[3], "ensemble": LANES[2], "typical": LANES[4], "confidence": LANES[1]}
 
 
@@ -108,6 +108,10 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
         Html(meters(found, given, cost, words)),
         Columns([first, chart], narrowest=380, gap="large", align="top"),
     ]
+    if ruled and rule in CUTTING:
+        there = at_cut(given, rule, options)
+        said = words("dial.cut_said", distance=there.distance, tokens=there.tokens)
+        parts.append(Markdown(said, "small"))
     return (
         [*parts, Markdown(on_record(given.example, rule, options, words))]
         if given.example and ruled
@@ -118,6 +122,12 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
 def at_dial(given: With, rule: str, options: Options, stop: float) -> StoppedEarly:
     """One round, enumerated."""
     return rules.round_with(rule, dict(options), given.p, given.q, given.gamma, stop)
+
+
+def at_cut(given: With, rule: str, options: Options) -> StoppedEarly:
+    """The exact rule towards the target that has been cut off where this rule has its threshold."""
+    p, q = (tuple(tuple(row) for row in table) for table in (given.p, given.q))
+    return rules.cut_target(p, q, given.gamma, rule, options)
 
 
 def setting(options: Options, words: Words) -> str:
@@ -198,6 +208,17 @@ def plane(given: With, rule: str, options: Options, stop: float, words: Words) -
             line={"color": look.colour, "dash": look.dash, "width": 2},
             marker={"symbol": look.symbol, "size": 9, "color": look.colour},
             text=[setting(each, words) for each in KNOBS[name]],
+            hovertemplate="%{text}: %{y:.2f} · %{x:.2f}<extra></extra>",
+        )
+    if cuts := [at_cut(given, rule, each) for each in KNOBS.get(rule, ()) if rule in CUTTING]:
+        figure.add_scatter(
+            x=[each.distance for each in cuts],
+            y=[each.tokens for each in cuts],
+            name=words("dial.cut"),
+            mode="lines+markers",
+            line={"color": LOOK[rule].colour, "dash": "dot", "width": 2},
+            marker={"symbol": "x-thin-open", "size": 9, "color": LOOK[rule].colour},
+            text=[setting(each, words) for each in KNOBS[rule]],
             hovertemplate="%{text}: %{y:.2f} · %{x:.2f}<extra></extra>",
         )
     exact = at_dial(given, EXACT, (), 0.0)
@@ -282,14 +303,12 @@ def pace(given: With, stop: float, cost: float, words: Words) -> Chart:
 
 
 def _frame(figure: go.Figure, x: str, y: str, across: Any, up: Any) -> None:
-    figure.update_layout(
-        height=400,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": ""},
-        xaxis={"title": x, "range": across, "zeroline": across is not None},
-        yaxis={"title": y, "range": up, "zeroline": False},
-        hovermode="closest",
-        dragmode=False,
+    lay_out(
+        figure,
+        400,
+        {"title": x, "range": across, "zeroline": across is not None},
+        {"title": y, "range": up},
+        legend=ABOVE,
     )
 
 

@@ -8,11 +8,11 @@ from functools import lru_cache
 import plotly.graph_objects as go
 from pydantic import Field, model_validator
 
-from app.charts.chart import Chart
+from app.charts.chart import Chart, below, lay_out
+from app.course.drawing.scene import Columns, Part, Place, Values, slide
 from app.course.facts.failing import favourite_acceptance, rolled_acceptance
-from app.course.lesson import Strict
-from app.course.scene import Columns, Part, Place, Values, slide
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.theme import BLUE, CLEAR, GREEN, GREY, ORANGE, PAGE, fill
 from specdec_core.sampling import at_temperature
 
@@ -74,16 +74,14 @@ def bars(target: Sequence[float], draft: Sequence[float], heat: float, words: Wo
             hovertemplate="%{y:.1%}<extra>" + words("heat.shared") + "</extra>",
         )
     rolled = rolled_acceptance(target, draft, heat)
-    figure.update_layout(
+    lay_out(
+        figure,
+        340,
+        {"tickfont": {"size": 15}},
+        {"range": [0, 1.02], "tickformat": ".0%", "title": words("heat.chance")},
+        legend=below(0.14),
         barmode="overlay",
         bargap=0.25,
-        height=340,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": -0.14, "yanchor": "top", "x": 0, "title": ""},
-        yaxis={"range": [0, 1.02], "tickformat": ".0%", "title": words("heat.chance"), "zeroline": False},
-        xaxis={"tickfont": {"size": 15}},
-        hovermode="closest",
-        dragmode=False,
     )
     title = words("heat.bars", heat=heat, rolled=words.number(rolled, ".0%"))
     listed = "; ".join(
@@ -131,25 +129,17 @@ def curves(target: Sequence[float], draft: Sequence[float], heat: float, words: 
         cliponaxis=False,
     )
     figure.add_vline(x=heat, line={"color": GREY, "width": 1.5, "dash": "dot"})
-    figure.update_layout(
-        height=340,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0, "title": ""},
-        xaxis={
-            "title": words("heat.axis"),
-            "type": "log",
-            "tickvals": [0.1, 0.2, 0.5, 1, 2, 4],
-            "zeroline": False,
-        },
-        yaxis={
+    lay_out(
+        figure,
+        340,
+        {"title": words("heat.axis"), "type": "log", "tickvals": [0.1, 0.2, 0.5, 1, 2, 4]},
+        {
             "title": words("heat.accepted"),
             "range": [0, 1.15],
             "tickvals": [0, 0.2, 0.4, 0.6, 0.8, 1],
             "tickformat": ".0%",
-            "zeroline": False,
         },
-        hovermode="closest",
-        dragmode=False,
+        legend=below(0.2),
     )
     said = {"heat": heat, "rolled": words.number(now[0], ".0%"), "favourite": words.number(now[1], ".0%")}
     return Chart(figure, words("heat.curves"), words("heat.exact"), words("heat.alt", **said))

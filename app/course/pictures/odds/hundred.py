@@ -6,10 +6,10 @@ from html import escape
 
 from pydantic import Field, field_validator
 
+from app.course.drawing.scene import Html, Markdown, Part, Place, Values, style
 from app.course.facts import coin
-from app.course.lesson import Strict
-from app.course.scene import Html, Markdown, Part, Place, Values, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 
 ROUNDS = 100
 

@@ -6,10 +6,10 @@ from html import escape
 
 from pydantic import Field, field_validator
 
+from app.course.drawing.scene import Columns, Html, Markdown, Part, Place, Values, choose, scale, style
 from app.course.facts import same_distribution
-from app.course.lesson import Strict
-from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, scale, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from specdec_lessons.rounding import FORMATS
 
 STEPS = 31

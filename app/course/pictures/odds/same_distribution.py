@@ -6,11 +6,11 @@ from html import escape
 
 from pydantic import Field, model_validator
 
+from app.course.drawing.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
 from app.course.facts import same_distribution
 from app.course.facts.same_distribution import Language
-from app.course.lesson import Strict
-from app.course.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.theme import SIGNS
 from specdec_core import Trace
 from specdec_measure.exact.distribution import Distribution, total_variation

@@ -6,10 +6,10 @@ from html import escape
 
 from pydantic import Field, model_validator
 
+from app.course.drawing.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
 from app.course.facts import coin
-from app.course.lesson import Strict
-from app.course.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 
 from .coin import __file__ as bars_file
 from .coin import bars

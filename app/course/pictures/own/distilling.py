@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from app.course import training
-from app.course.lesson import Strict
-from app.course.scene import Button, Download, Html, Markdown, Notice, Part, Place, Values, choose
-from app.course.training import Training
-from app.course.words import Words
+from app.course.drawing.scene import (
+    Button,
+    Download,
+    Html,
+    Markdown,
+    Notice,
+    Part,
+    Place,
+    Values,
+    choose,
+)
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import training
+from app.course.live.training import Training
 from app.decoding.jobs import Busy
 from app.records import visitor
 from app.text import plain
@@ -108,7 +118,7 @@ def chart(job: Training, words: Words) -> Chart:
     """Tokens per pass on the prompts held back, while the draft learns."""
     import plotly.graph_objects as go
 
-    from app.charts import Chart
+    from app.charts.chart import Chart, lay_out
     from app.theme import GREY, ORANGE
 
     seconds = [standing.seconds - job.scored[0].seconds for standing in job.scored]
@@ -129,13 +139,12 @@ def chart(job: Training, words: Words) -> Chart:
             line={"color": GREY, "width": 2, "dash": "dash"},
             annotation_text=words("distilling.shipped"),
         )
-    figure.update_layout(
-        height=300,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        showlegend=False,
-        xaxis={"title": words("distilling.x"), "rangemode": "tozero"},
-        yaxis={"title": words("distilling.y"), "range": [0.95, max(1.5, 1.08 * max(passes), _highest(job))]},
-        dragmode=False,
+    lay_out(
+        figure,
+        300,
+        {"title": words("distilling.x"), "rangemode": "tozero", "zeroline": True},
+        {"title": words("distilling.y"), "range": [0.95, max(1.5, 1.08 * max(passes), _highest(job))]},
+        hovermode=None,
     )
     score = scores(job.scored)[-1]
     said = words("distilling.now", alpha=score.acceptance, passes=score.tokens_per_pass)

@@ -7,8 +7,8 @@ from functools import partial
 from pydantic import Field
 
 from app.course import progress
-from app.course.lesson import Strict
-from app.course.scene import Area, Button, Columns, Download, Markdown, Part, Place, Values
+from app.course.drawing.scene import Area, Button, Columns, Download, Markdown, Part, Place, Values
+from app.course.files.lesson import Strict
 
 MAX_CHARS = 1_200  # characters
 

@@ -12,10 +12,10 @@ from html import escape
 
 from pydantic import Field, field_validator
 
+from app.course.drawing.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
 from app.course.facts.recorded import trace
-from app.course.lesson import Strict
-from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.records import examples as recorded
 from app.theme import SIGNS
 from specdec_core.record.schema import Round

@@ -14,11 +14,22 @@ from math import cos, pi, sin
 import plotly.graph_objects as go
 from pydantic import Field, field_validator
 
-from app.charts.chart import Chart
-from app.course import replay
-from app.course.lesson import Strict
-from app.course.scene import Area, Columns, Html, Markdown, Notice, Part, Place, Values, choose, style
-from app.course.words import Words
+from app.charts.chart import Chart, lay_out
+from app.course.drawing.scene import (
+    Area,
+    Columns,
+    Html,
+    Markdown,
+    Notice,
+    Part,
+    Place,
+    Values,
+    choose,
+    style,
+)
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import replay
 from app.theme import BLUE, GREY, ORANGE, faint
 from specdec_core.record.trace import Trace
 
@@ -197,13 +208,11 @@ def arcs(found: Found, words: Words, exact: str) -> Chart:
                 font={"size": 13},
             )
     tallest = max([copy.target - copy.source for copy in found.copies], default=1)
-    figure.update_layout(
-        height=230,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        dragmode=False,
-        hovermode="closest",
-        xaxis={"visible": False, "range": [0, total]},
-        yaxis={"visible": False, "range": [-0.2 * total, 1.2 * max(tallest, 0.5 * total)]},
+    lay_out(
+        figure,
+        230,
+        {"visible": False, "range": [0, total]},
+        {"visible": False, "range": [-0.2 * total, 1.2 * max(tallest, 0.5 * total)]},
     )
     alt = words("lookup.arcs", hits=len(hits), misses=len(found.copies) - len(hits))
     return Chart(figure, words("lookup.title"), exact, alt)

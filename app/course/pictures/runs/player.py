@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from app.course.lesson import Strict
-from app.course.scene import Component, Markdown, Part, Place, Values, choose
+from app.course.drawing.scene import Component, Markdown, Part, Place, Values, choose
+from app.course.files.lesson import Strict
 from app.player import CURSOR
 from app.records import examples as recorded
 

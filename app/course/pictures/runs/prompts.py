@@ -6,9 +6,9 @@ from html import escape
 
 from pydantic import Field, field_validator
 
+from app.course.drawing.scene import Html, Part, Place, Values, style
 from app.course.facts.recorded import trace
-from app.course.lesson import Strict
-from app.course.scene import Html, Part, Place, Values, style
+from app.course.files.lesson import Strict
 from app.records import examples as recorded
 
 LINES = 5  # of a prompt's end

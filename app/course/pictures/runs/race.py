@@ -10,9 +10,9 @@ from itertools import pairwise
 
 from pydantic import Field, field_validator
 
+from app.course.drawing.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
 from app.course.facts.recorded import trace
-from app.course.lesson import Strict
-from app.course.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
+from app.course.files.lesson import Strict
 from app.metrics.numbers import measured_speedup
 from app.records import examples as recorded
 from specdec_core.record.trace import Trace

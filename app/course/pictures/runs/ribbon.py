@@ -11,12 +11,23 @@ from string import ascii_uppercase
 
 from pydantic import Field, field_validator
 
-from app.course import asking
+from app.course.drawing.scene import (
+    Area,
+    Button,
+    Html,
+    Markdown,
+    Notice,
+    Part,
+    Place,
+    Values,
+    choose,
+    style,
+)
 from app.course.facts.ease import WITHIN, JudgedToken, boxes, ribbon
 from app.course.facts.recorded import trace
-from app.course.lesson import Strict
-from app.course.scene import Area, Button, Html, Markdown, Notice, Part, Place, Values, choose, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
+from app.course.live import asking
 from app.records import examples as recorded
 from app.text import plain
 

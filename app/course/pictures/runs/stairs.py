@@ -11,11 +11,11 @@ from html import escape
 
 from pydantic import Field, model_validator
 
+from app.course.drawing.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
 from app.course.facts import greedy_round
 from app.course.facts.greedy_round import GreedyRound
-from app.course.lesson import Strict
-from app.course.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
-from app.course.words import Words
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.theme import SIGNS
 
 MARKS = {**SIGNS, "waiting": ""}

@@ -8,12 +8,9 @@ from urllib.parse import urlencode
 
 from pydantic import Field, field_validator
 
-from app.course import growing
-from app.course.facts import trees
-from app.course.facts.recorded import trace
-from app.course.growing import MAX_NODES, PRESETS, Accuracy
-from app.course.lesson import Strict
-from app.course.scene import (
+from app.course.drawing import growing
+from app.course.drawing.growing import MAX_NODES, PRESETS, Accuracy
+from app.course.drawing.scene import (
     Area,
     Button,
     Columns,
@@ -27,12 +24,15 @@ from app.course.scene import (
     Values,
     choose,
 )  # fmt: skip
-from app.course.words import Words
+from app.course.facts import trees
+from app.course.facts.recorded import trace
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 from app.records import examples as recorded
 from app.text import plain
 from specdec_core.foundations.errors import SettingsError
-from specdec_core.proposers import medusa_tree
-from specdec_core.proposers.medusa_tree import Choice
+from specdec_core.proposers.heads import medusa_tree
+from specdec_core.proposers.heads.medusa_tree import Choice
 
 Rate = float
 

@@ -12,10 +12,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.course import rows
-from app.course.lesson import Strict
-from app.course.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
-from app.course.words import Words
+from app.course.drawing import rows
+from app.course.drawing.scene import Columns, Html, Markdown, Part, Place, Values, choose, slide, style
+from app.course.files.lesson import Strict
+from app.course.files.words import Words
 
 
 class With(Strict):

@@ -94,7 +94,7 @@ export function createPendingGuesses(lane) {
       line.forEach(({ text, state }, at) => {
         const verdict = state === "dropped" ? "waiting" : state;
         chips[at].className = `guess ${state}${chips[at].classList.contains("blank") ? " blank" : ""}`;
-        chips[at].setAttribute("aria-label", T.chip(text, VERDICT[verdict], (round?.index ?? 0) + 1));
+        chips[at].setAttribute("aria-label", T.chip(text, VERDICT[verdict], (round?.index ?? 0) + 1, false));
       });
       root.classList.toggle("checked", checked && line.length > 0);
       if (others) {

@@ -265,12 +265,13 @@ function drawRound(lane, round, before) {
   round.tokens.forEach((token, at) => {
     // One mark represents a run of equal verdicts. It follows the text, so that no line begins or ends between them.
     const last = round.tokens[at + 1]?.source !== token.source;
+    const copied = round.copied && token.node >= 0;
     const chip = el("span", {
-      class: `tok ${token.source}${last ? " closing" : ""}${token.text.length === 1 && token.text.trim() ? " single" : ""}`,
+      class: `tok ${token.source}${copied ? " copied" : ""}${last ? " closing" : ""}${token.text.length === 1 && token.text.trim() ? " single" : ""}`,
       "data-node": token.node,
       role: "button",
       tabindex: -1,
-      "aria-label": T.chip(token.name, VERDICT[token.source], round.index + 1),
+      "aria-label": T.chip(token.name, VERDICT[token.source], round.index + 1, copied),
     });
     // A piece is empty for a part of a character, whose last part contains the text, and for the end of the text.
     if (token.text === "") chip.dataset.sign = token.name === "" || token.name.includes("0x") ? "◌" : "∎";
@@ -310,7 +311,7 @@ function unitOf(chip) {
 function spot(hang, round, upper) {
   const below = el("span", { class: "hang", role: "group", "aria-label": T.proposals });
   const [first, ...others] = hang.nodes; // one, so that it can be read: trees may have dozens
-  const words = T.chip(first.text, VERDICT.rejected, round.index + 1);
+  const words = T.chip(first.text, VERDICT.rejected, round.index + 1, false);
   const word = flat(first.text).trim() || "◌";
   below.append(
     el(

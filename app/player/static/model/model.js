@@ -20,7 +20,8 @@ import { createRepeats } from "./repeats.js";
  *   when the round began, when its draft was there, when the target's pass was over, and at its commit; `ahead` is how long
  *   drafting for the next round ran beside the pass
  * @typedef {{index: number, end: number, total: number, times: Times, tokens: Token[], proposals: Proposal[], hangs: Hang[],
- *   candidates: number|null}} Round `candidates`: of how many the proposals are the best, where not all are named
+ *   candidates: number|null, copied: boolean}} Round `candidates`: of how many the proposals are the best, where not all are
+ *   named; `copied`: the guesses are a look-up's, in a lane in which a model guesses too
  * @typedef {{label: string, prompt: string, rounds: Round[], rest: string, total: number, temperature: number, judging: "each"|"longest",
  *   end: string|null, proposer: string, rule: string, trace: Trace|null, repeats: Repeats, lossy?: boolean, about?: string, apart?: boolean, untimed?: boolean,
  *   draws?: boolean, onlyBest?: boolean, root?: string}} Lane
@@ -35,6 +36,7 @@ const DRAWING = new Set([
   "branching",
   "oracle",
   "blind",
+  "block",
 ]); // above temperature 0
 const FIXED = new Set(["likeliest", "most-likely", "repeat-last"]); // but not with these options
 
@@ -93,8 +95,9 @@ export function tokenText(trace, id) {
  * @param {string[]} nodeTexts
  * @param {unknown[]} verdicts
  * @param {unknown} candidates
+ * @param {unknown} by
  */
-function makeRound(index, times, total, texts, names, sources, parents, nodeTexts, verdicts, candidates) {
+function makeRound(index, times, total, texts, names, sources, parents, nodeTexts, verdicts, candidates, by) {
   /** @type {Proposal[]} */
   const proposals = nodeTexts.map((text, node) => {
     const given = number(parents[node]) ?? node - 1;
@@ -142,7 +145,16 @@ function makeRound(index, times, total, texts, names, sources, parents, nodeText
     proposals,
     hangs: [...hangs.values()],
     candidates: number(candidates),
+    copied: copying(by),
   };
+}
+
+/**
+ * Whether guesses of this part of a combined lane were looked up.
+ * @param {unknown} by
+ */
+export function copying(by) {
+  return by === "prompt-lookup" || by === "suffix";
 }
 
 /**
@@ -202,6 +214,7 @@ export function laneOf(trace, label) {
       nodeTexts,
       list(nodes.verdict),
       row?.note?.candidates,
+      row?.note?.by,
     );
   });
   const untimed = rounds.length > 0 && clock === 0;
@@ -232,7 +245,8 @@ export function laneOf(trace, label) {
     onlyBest: number(settings.top_k) === 1 || number(settings.min_p) === 1,
     draws:
       (number(settings.temperature) ?? 0) > 0 &&
-      DRAWING.has(proposer) &&
+      DRAWING.has(proposer === "combined" ? String(settings.options?.model ?? "draft-model") : proposer) &&
+      !(proposer === "block" && number(settings.options?.nodes)) && // its trees are not drawn
       !FIXED.has(String(settings.options?.draw ?? settings.options?.guess)),
   };
 }
@@ -294,6 +308,7 @@ export function addStep(lane, step) {
       list(step.node_texts),
       list(step.verdict),
       step.candidates,
+      step.by,
     ),
   );
 }

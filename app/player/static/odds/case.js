@@ -45,7 +45,8 @@ export function caseOf(view) {
   /** @param {(node: number) => boolean} test */
   const every = (test) => siblings.length > 0 && siblings.every((item) => test(item.node));
   const ids = siblings.map((item) => list(nodes.token)[item.node]);
-  const sureQ = !lane.draws && every((of) => entry("q", of) === 1); // at temperature 0 also what a model drafted
+  const drawn = lane.draws && !round.copied;
+  const sureQ = !drawn && every((of) => entry("q", of) === 1); // at temperature 0 also what a model drafted
   const settings = trace.header?.settings ?? {};
   const greedy = lane.temperature === 0 && !trace.header?.own_probabilities;
   return {

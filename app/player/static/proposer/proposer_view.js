@@ -21,7 +21,7 @@ import { W } from "../text/text_proposer.js";
  *   note: Note, settings: Settings}} Scene
  */
 
-const HEADS = ["medusa", "eagle", "eagle3", "mtp"]; // which multiply probabilities along a path
+const HEADS = ["medusa", "eagle", "eagle3", "mtp", "block"]; // which multiply probabilities along a path
 const OVERLAPPING = ["draft-model", "branching", "shared-tokens"];
 /** @type {Record<string, (scene: Scene) => string>} */
 const FACTS = {
@@ -32,6 +32,7 @@ const FACTS = {
     W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
   mtp: (scene) =>
     W.mtp(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
+  block: (scene) => W.block(number(scene.note.slots), drafted(scene)),
   suffix: (scene) =>
     W.suffix(
       number(scene.note.match_length),
@@ -110,6 +111,7 @@ function heading(title, scene) {
  * @returns {((scene: Scene) => (string|Node)[])|null}
  */
 function drawerOf(proposer, settings) {
+  if (proposer === "combined") return drawCombined;
   if (proposer === "lookahead") return drawLookahead;
   if (proposer === "prompt-lookup") return drawLookup;
   if (OVERLAPPING.includes(proposer) && settings.overlap === true) return drawAhead;
@@ -118,6 +120,19 @@ function drawerOf(proposer, settings) {
     el("p", { class: "window-line" }, FACTS[proposer](scene)),
     ...(HEADS.includes(proposer) ? drawPaths(scene) : []),
   ];
+}
+
+/**
+ * Who guessed, and what that one shows by itself.
+ * @param {Scene} scene
+ */
+function drawCombined(scene) {
+  const { by } = scene.note;
+  const options = { match: scene.settings.options?.lookup };
+  const settings = { ...scene.settings, options, overlap: false };
+  const drawer = by ? drawerOf(by, settings) : null;
+  const who = by && scene.round.copied ? "copied" : (by ?? null);
+  return [el("p", { class: "window-line" }, W.by(who)), ...(drawer ? drawer({ ...scene, settings }) : [])];
 }
 
 /**

@@ -8,7 +8,7 @@
  */
 
 import { nonNull } from "../dom/non_null.js";
-import { list, number } from "../model/model.js";
+import { copying, list, number } from "../model/model.js";
 import { wasRead } from "../model/slots.js";
 import { keyOf, OWN, ROOT } from "../model/tree.js";
 
@@ -102,7 +102,8 @@ export function factsOf(lane, round, target, done) {
     mq: list(record.penalised_q ?? record.model_q),
     rank: list(record.rank),
   };
-  const fixed = !lane.draws && columns.q.every((value) => number(value) === null || value === 1); // for the judge; its own q is what the draft had
+  const drawn = lane.draws && !copying(round?.note?.by);
+  const fixed = !drawn && columns.q.every((value) => number(value) === null || value === 1); // for the judge; its own q is what the draft had
   /** @param {number} node */
   const qOf = (node) =>
     own || fixed || number(columns.mq[node]) === null ? number(columns.mq[node]) : number(columns.q[node]);

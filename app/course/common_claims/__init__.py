@@ -1,0 +1,1 @@
+"""Common claims and the page that shows them."""

@@ -1,0 +1,1 @@
+"""What the course computes or measures with the bundled models."""

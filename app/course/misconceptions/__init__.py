@@ -1,0 +1,1 @@
+"""The inventory of misconceptions, before the course and after it."""

@@ -1,0 +1,1 @@
+"""The decoder in a child process of this one."""

@@ -1,0 +1,1 @@
+"""Decoders on Ray Serve."""

@@ -1,0 +1,1 @@
+"""Runs of a room: the class's, and each student's own."""

@@ -1,0 +1,1 @@
+"""GGUF files: their header, their configuration, and their conversion, which is kept."""

@@ -1,0 +1,1 @@
+"""What a head's folder holds, in each published layout: its kind, its shapes, its tensors."""

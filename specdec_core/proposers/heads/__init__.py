@@ -1,0 +1,1 @@
+"""Trained heads guess from the target's hidden states."""

@@ -1,0 +1,1 @@
+"""Guesses looked up: in the text, in earlier texts, in what the target found likely before."""

@@ -1,0 +1,1 @@
+"""Forward passes of our own for Llama-shaped models, and readers of models that are no plain decoder."""

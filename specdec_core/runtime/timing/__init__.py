@@ -1,0 +1,1 @@
+"""How long passes of each width take on this machine."""

@@ -1,0 +1,1 @@
+"""The `generate` of another library, recorded while it runs."""
