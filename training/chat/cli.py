@@ -107,9 +107,7 @@ def card(
 
     store = runs / "figures"
     runs.mkdir(parents=True, exist_ok=True)
-    found = chat_card.measure(
-        model, runs, repeats, store, most, only or (), before=folder / MEASUREMENTS
-    )
+    found = chat_card.measure(model, runs, repeats, store, most, only or (), before=folder / MEASUREMENTS)
     write_card(folder, found)
     for name in chat_card.SETS:
         store.with_suffix(f".{name.replace(' ', '-')}.jsonl").unlink(missing_ok=True)

@@ -254,6 +254,12 @@ def mtp(
     _report(runs, folder, state, "module")
 
 
+Causal = Annotated[bool, typer.Option("--causal", help="A block's row sees only those before it (JetSpec).")]
+MaskToken = Annotated[
+    int | None, typer.Option(min=0, help="The mask token's id; default: the target's end of text.")
+]
+
+
 @app.command()
 def block(
     model: Model = "bundled",
@@ -268,15 +274,9 @@ def block(
         str, typer.Option(help="What lets guesses see each other: none, vanilla (DSpark's), gated or rnn.")
     ] = "vanilla",
     rank: Annotated[int, typer.Option(min=1, help="Of the inner head.")] = 64,
-    causal: Annotated[
-        bool, typer.Option("--causal", help="A block's row sees only those before it (JetSpec).")
-    ] = False,
-    mask: Annotated[
-        int | None, typer.Option(min=0, help="The mask token's id; default: the target's end of text.")
-    ] = None,
-    start: Annotated[
-        Path | None, typer.Option(help="Folder of a head of this target to train further.")
-    ] = None,
+    causal: Causal = False,
+    mask: MaskToken = None,
+    start: Further = None,
     name: Annotated[str, typer.Option(help="Run name.")] = "block",
     batch: Batch = 4,
     context: Context = 512,
@@ -317,8 +317,7 @@ def block(
     state = train(runs / name, head, target, batches, heldout, plan, earlier)
     folder = out or runs / name / "export"
     export(folder, head, target, state)
-    for remember in _remember:
-        remember(runs)
+    remember_command(runs)
     typer.echo(f"{state['step']} steps, {state['tokens']} tokens; written to {folder}.")
     for number, (alone, chain) in enumerate(zip(state["slots"], state["chain"], strict=True), start=1):
         typer.echo(f"slot {number}: right {alone:.3f}, with all before it {chain:.3f}")
