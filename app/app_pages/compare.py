@@ -12,7 +12,7 @@ from app.text import plain
 from app.ui import presenter
 from app.ui.state import state
 
-presenter.dress("compare")
+presenter.dress()
 editor.start()
 form.take()
 run = flow.Flow("compare", forgets=(*CURSOR, "repeats"))

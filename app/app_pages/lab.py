@@ -24,7 +24,7 @@ from app.ui import address, presenter
 from app.ui.state import state
 from specdec_core.rules import RULES
 
-presenter.dress("lab")
+presenter.dress()
 form.open_lab()
 run = flow.Flow("lab", forgets=("round", "node"))
 

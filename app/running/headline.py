@@ -72,7 +72,7 @@ def show(run: Run) -> None:
         "measured · lossy rule": lossy,
         "measured · texts differ": part,
         "above τ: timing noise": noisy,
-        MEASURED + (", passes held up" if slowed else ""): True,
+        MEASURED + (", slowed by other programs" if slowed else ""): True,
     }
     source = next(mark for mark, holds in marks.items() if holds)
     tiles = [

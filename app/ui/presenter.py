@@ -76,7 +76,7 @@ def nothing_to_show() -> None:
         st.info("There is no run to present. Leave (Escape), and start or open one.", icon=":material/info:")
 
 
-def dress(page: str = "") -> None:
+def dress() -> None:
     """The page's own style; in a presentation without everything but the player, Streamlit's frame too. Call first."""
     css = look()
     if presenting():

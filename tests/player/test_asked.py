@@ -419,7 +419,7 @@ def test_the_time_bar_bars_a_pass_that_was_held_up(page: Page, server: Server) -
     legend = page.locator(".time-key .held")
     expect(page.locator(".time-round.held")).to_have_count(1)
     expect(legend).to_be_visible()
-    expect(page.locator(".slowed")).to_have_text("Plain held up")
+    expect(page.locator(".slowed")).to_have_text("Plain slowed by other programs")
     page.locator(".player").press("Home")
     expect(page.locator(".time-round.held")).to_have_count(0)  # not before it happens
     expect(legend).to_be_hidden()
