@@ -144,8 +144,8 @@ def _shade(cell: dict[str, Any] | None, measure: Measure) -> float | None:
     if value is None or value <= 0:
         return None
     if measure == "speedup":
-        sign = "=" if crosses(cell) else mark(value)  # coloured as equal if the text says equal
-        return 0.0 if sign == "=" else max(-1.0, min(1.0, log(value) / log(SATURATED_AT)))
+        equal = cell is None or crosses(cell) or mark(value) == "="  # as the text says
+        return 0.0 if equal else max(-1.0, min(1.0, log(value) / log(SATURATED_AT)))
     return min(1.0, (value - 1.0) / 4.0) if measure == "tokens_per_pass" else value
 
 

@@ -66,7 +66,9 @@ def test_it_boots_without_a_complaint_and_shows_a_recorded_run_which_it_says_to_
     log.info("interactive after %.2f s", time.monotonic() - began)
     expect(page).to_have_title("Specdec Lab")
     expect(page.get_by_role("heading", name="Specdec Lab")).to_be_visible()
-    expect(page.get_by_role("button", name="Stop")).to_be_disabled()
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    expect(page.locator(".st-key-landing")).to_contain_text("Recorded 20")
+    page.locator(".st-key-step button").click()
     expect(page.locator(".lane")).to_have_count(2)
     expect(page.locator(".provenance:not(.slowed)")).to_contain_text("recorded")
     seen_together(page)
@@ -74,6 +76,7 @@ def test_it_boots_without_a_complaint_and_shows_a_recorded_run_which_it_says_to_
 
 def test_a_run_shows_both_lanes_then_numbers_charts_and_a_replay(open_page: Open) -> None:
     page = open_page("/?tokens=32")
+    page.locator(".st-key-step button").click()
     expect(page.locator(".lane")).to_have_count(2)
     page.evaluate(SHIFTS)
     run_to_the_end(page)
@@ -101,7 +104,7 @@ def test_escape_stops_a_run_and_what_was_decoded_stays(open_page: Open, server: 
     page.keyboard.press("Escape")
     until(lambda: server.busy() == 0, 5)
     expect(page.get_by_text("Target passes saved")).to_be_visible()
-    expect(page.get_by_role("button", name="Stop")).to_be_disabled()
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
     assert page.locator(".lane").nth(1).locator(".tok").count() > 0
     assert "stopped, " in server.log().splitlines()[-1]
 
@@ -230,6 +233,7 @@ def test_the_way_back_leads_to_the_page_before_not_through_the_viewers_moves(ope
     bar.get_by_role("link", name="Library").click()
     page.get_by_text("Nothing here yet").wait_for()
     bar.get_by_role("link", name="Lab").click()
+    page.locator(".st-key-step button").click()
     expect(page.locator(".lane")).to_have_count(2)
     page.locator(".player").focus()
     steps = page.evaluate("history.length")
