@@ -63,7 +63,7 @@ _CHAT = Defaults(
 _KNOWN = {
     TINY: Defaults(
         short="Tiny",
-        good_for="Toy text, instant; for the course and slow machines. It knows no facts.",
+        good_for="Instant, but it writes toy text and knows no facts. For the course and slow machines.",
     ),
     REAL: Defaults(
         short="SmolLM2 135M",
