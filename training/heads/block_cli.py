@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import torch
 import typer
 
 from training.commands import remember_command
-from training.heads.cli import (
-    HELD_OUT,
+from training.heads.cli import fitting_rows, opened
+from training.options import (
     RUNS,
     Batch,
     Context,
@@ -19,6 +17,7 @@ from training.heads.cli import (
     Device,
     Export,
     Focus,
+    Further,
     Minutes,
     Model,
     Rate,
@@ -28,7 +27,7 @@ from training.heads.cli import (
 )
 
 if TYPE_CHECKING:
-    from training.heads.block import BlockHead
+    from specdec_core.models.heads.block import BlockHead
     from training.heads.frozen import Frozen
 
 app = typer.Typer()
@@ -57,9 +56,7 @@ def block(
     mask: Annotated[
         int | None, typer.Option(min=0, help="The mask token's id; default: the target's end of text.")
     ] = None,
-    start: Annotated[
-        Path | None, typer.Option(help="Folder of a head of this target to train further.")
-    ] = None,
+    start: Further = None,
     name: Annotated[str, typer.Option(help="Run name.")] = "block",
     batch: Batch = 4,
     context: Context = 512,
@@ -75,9 +72,7 @@ def block(
     from specdec_measure.optimisation import Rates
     from training.checkpoints import counters
     from training.heads.block import export, started_from, train
-    from training.heads.rows import open_target, rows_for
     from training.loop import Plan
-    from training.pretrain import pick_device
 
     if inner not in ("none", *INNER):
         raise typer.BadParameter(f"There is no inner head '{inner}'. Give none, {' or '.join(INNER)}.")
@@ -85,16 +80,15 @@ def block(
         minutes, tokens, context, batch, seed, 50, focus=focus, rates=Rates(rate, rate / 10),
         decay_share=decay_share, evaluate_every=200,
     )  # fmt: skip
-    target = open_target(model, pick_device(device))
-    batches, heldout = rows_for(model, text, runs / "data", plan)
-    fitting, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
-    rows = torch.cat([fitting.next() for _ in range(8)])
-    fresh = (size, layers, rows, seed, mask, "" if inner == "none" else inner, rank, causal)
-    head = started_from(target, start) if start else _fresh(target, *fresh)
-    heldout = heldout[:: -(-len(heldout) // HELD_OUT)]
-    state = train(
-        runs / name, head, target, batches, heldout, plan, counters(start) if start else None, single
+    target, batches, heldout = opened(model, device, text, runs, plan)
+    fresh = (size, layers, seed, mask, "" if inner == "none" else inner, rank, causal)
+    head = (
+        started_from(target, start)
+        if start
+        else _fresh(target, fitting_rows(model, text, runs, plan), *fresh)
     )
+    earlier = counters(start) if start else None
+    state = train(runs / name, head, target, batches, heldout, plan, earlier, single)
     folder = out or runs / name / "export"
     export(folder, head, target, state)
     remember_command(runs)
@@ -104,7 +98,7 @@ def block(
 
 
 def _fresh(
-    target: Frozen, size: int, layers: int, rows: torch.Tensor, seed: int, mask: int | None, inner: str, rank: int,
+    target: Frozen, rows: torch.Tensor, size: int, layers: int, seed: int, mask: int | None, inner: str, rank: int,
     causal: bool,
 ) -> BlockHead:  # fmt: skip
     from training.heads.block import new_head

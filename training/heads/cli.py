@@ -15,7 +15,6 @@ from training.options import (
     RUNS,
     Batch,
     BlocksRate,
-    Causal,
     Context,
     Decay,
     Device,
@@ -23,7 +22,6 @@ from training.options import (
     Focus,
     Further,
     LossTemperature,
-    MaskToken,
     Minutes,
     Model,
     Rate,
@@ -121,7 +119,8 @@ def eagle(
     from training.pretrain import pick_device
 
     plan = Plan(
-        minutes, tokens, context, batch, seed, 50, decay_share, focus=focus, rates=Rates(rate, 0.002), evaluate_every=200
+        minutes, tokens, context, batch, seed, 50, decay_share, focus=focus, rates=Rates(rate, 0.002),
+        evaluate_every=200,
     )  # fmt: skip
     target = open_target(model, pick_device(device))
     batches, heldout = rows_for(model, text, runs / "data", plan)
@@ -178,7 +177,7 @@ def eagle3(
         minutes, tokens, context, batch, seed, 50, focus=focus, rates=Rates(rate, rate / 10), decay_share=decay_share,
         evaluate_every=200,
     )  # fmt: skip
-    target, batches, heldout = _opened(model, device, text, runs, plan)
+    target, batches, heldout = opened(model, device, text, runs, plan)
     size = int(target.output.weight.shape[0])
     read = layers_of(layers, int(target.model.config.num_hidden_layers)) if layers else None
     counted, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
@@ -196,7 +195,7 @@ def eagle3(
     _report(runs, folder, state, "step")
 
 
-def _opened(
+def opened(
     model: str, device: str, text: list[Path] | None, runs: Path, plan: Plan
 ) -> tuple[Frozen, Source, Tensor]:
     """The target, the rows to learn from, and those to measure on."""
@@ -208,7 +207,7 @@ def _opened(
     return target, batches, heldout[:: -(-len(heldout) // HELD_OUT)]
 
 
-def _fitting(model: str, text: list[Path] | None, runs: Path, plan: Plan) -> Tensor:
+def fitting_rows(model: str, text: list[Path] | None, runs: Path, plan: Plan) -> Tensor:
     """Other rows, to which the matrices of a new head are fitted."""
     from training.heads.rows import rows_for
 
@@ -255,8 +254,8 @@ def mtp(
 
     rates = Rates(rate, rate / 10)
     plan = Plan(minutes, tokens, context, batch, seed, 50, focus=focus, rates=rates, evaluate_every=200)
-    target, batches, heldout = _opened(model, device, text, runs, plan)
-    made = new_modules(target, modules, _fitting(model, text, runs, plan), seed)
+    target, batches, heldout = opened(model, device, text, runs, plan)
+    made = new_modules(target, modules, fitting_rows(model, text, runs, plan), seed)
     state = train(runs / name, made, target, batches, heldout, plan)
     folder = out or runs / name / "export"
     export(folder, made, target, state)
