@@ -64,8 +64,6 @@ def form(
                 help="Other runs get their turn between cells.",
             )
             st.caption(_size(order) if cases else "Choose at least one kind of text, or bring a file.")
-        if said := _others(kinds, lanes[0].repetition_penalty):
-            st.caption(f":material/repeat: {plain(said)}")
         if said := refusal or refused:
             st.error(plain(said), icon=":material/error:")
 
@@ -135,17 +133,6 @@ def _size(order: Order) -> str:
         f"{count(len(order.cases), 'prompt')} × {count(len(order.lanes), 'lane')} × {count(order.repeats, 'repeat')} = "
         f"{count(order.cells, 'cell')}, up to {count(first.max_new_tokens, 'token')} each"
         f"{penalty(first.repetition_penalty)}"
-    )
-
-
-def _others(kinds: Sequence[presets.PromptFamily], swept: float | None) -> str | None:
-    """Which of these kinds are raced alone without the penalty that a sweep has for all, as a sentence, if any."""
-    without = [kind.title for kind in kinds if kind.repetition_penalty == 1]
-    if swept in (None, 1) or not without:
-        return None
-    return (
-        "Every prompt of a sweep gets this penalty. Raced alone, an example of these kinds gets none by default: "
-        f"{', '.join(without)}."
     )
 
 

@@ -143,5 +143,5 @@ def _model_options(options: Any) -> Any:
     kind = MODELS[options.model]
     names = (name for name in ("depth", "top_k", "nodes") if name in kind.Options.model_fields)
     given = dict(zip(("depth", "top_k", "nodes"), options.tree, strict=False))
-    tree = {name: given[name] for name in names if name in given}
+    tree: dict[str, Any] = {name: given[name] for name in names if name in given}
     return read(f"the proposer '{kind.name}'", kind.Options, tree)

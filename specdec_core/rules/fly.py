@@ -43,7 +43,10 @@ class Fly(Rule):
 
     class Options(Rule.Options):
         entropy: float = Field(
-            0.3, ge=0.0, le=30.0, description="The least entropy of the target, in nats, at a guess that failed."
+            0.3,
+            ge=0.0,
+            le=30.0,
+            description="The least entropy of the target, in nats, at a guess that failed.",
         )
         window: int = Field(
             6,

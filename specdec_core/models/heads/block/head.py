@@ -21,7 +21,8 @@ from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEm
 
 from specdec_core.models.heads.layouts import shapes
 from specdec_core.models.tokens.draft_vocabulary import Guessing
-from specdec_core.runtime.architectures.llama import Joined, LlamaLayers, Rows, norm_of
+from specdec_core.runtime.architectures.llama import LlamaLayers, Rows, norm_of
+from specdec_core.runtime.joined import Joined
 
 from .inner import ConfidenceHead, Inner, MarkovHead
 
@@ -122,7 +123,7 @@ class BlockHead(Guessing):
         found: Tensor = own(tokens)
         return found
 
-    def output(self, target: nn.Module) -> nn.Module:
+    def output(self, target: nn.Module, bits: int = 16) -> nn.Module:
         """From states (…, d) to logits (…, k): its own output matrix, or that of the target."""
         own: Any = getattr(self, "lm_head", None)
         return super().output(target) if own is None else own
