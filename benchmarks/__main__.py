@@ -1,5 +1,5 @@
 """`python -m benchmarks`: our decoder against transformers' own on this machine, as a table and as JSON; against
-llama.cpp as well, where llama-cpp-python is installed.
+llama.cpp as well, where llama-cpp-python is installed. `python -m benchmarks peers` and `quality` have a file each.
 
 Every figure is measured now, on this machine; a ratio above 1 means ours is faster. Greedy decoding throughout,
 and outputs are compared token for token: being fast at writing a different text proves nothing.
@@ -8,8 +8,10 @@ and outputs are compared token for token: being fast at writing a different text
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
@@ -290,4 +292,7 @@ def _ratios(result: decoding.Comparison) -> dict[str, dict[str, float]]:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    if sys.argv[1:2] in (["peers"], ["quality"]):
+        import_module(f"benchmarks.{sys.argv[1]}").main(sys.argv[2:])
+    else:
+        typer.run(main)

@@ -59,15 +59,15 @@ def write(model: PreTrainedModel, path: Path) -> None:
             continue
         kept = weight.detach().to(torch.float32)
         if name.endswith(("q_proj.weight", "k_proj.weight")):
-            kept = _interleaved(kept, heads if "q_proj" in name else shared)
-        writer.add_tensor(_gguf_name(name), kept.contiguous().numpy())
+            kept = interleaved(kept, heads if "q_proj" in name else shared)
+        writer.add_tensor(gguf_name(name), kept.contiguous().numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
 
-def _interleaved(weight: torch.Tensor, heads: int) -> torch.Tensor:
+def interleaved(weight: torch.Tensor, heads: int) -> torch.Tensor:
     """Rows reordered from RoPE over halves (transformers) to RoPE over neighbours (llama.cpp's "llama")."""
     return weight.view(heads, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
 
@@ -88,7 +88,7 @@ NAMES = {
 }
 
 
-def _gguf_name(name: str) -> str:
+def gguf_name(name: str) -> str:
     for theirs, ours in NAMES.items():
         name = name.replace(theirs, ours)
     return name.replace("model.layers.", "blk.")

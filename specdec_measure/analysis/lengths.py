@@ -17,6 +17,7 @@ from specdec_core.lengths import LengthPolicy, policy_class, read_options
 from specdec_core.lengths.survival import Survival
 from specdec_core.record.trace import Trace
 from specdec_core.round import Context, Outcome
+from specdec_core.rules import lossy
 from specdec_core.runtime.timing.pass_times import Curve, pass_time
 from specdec_core.sampling import Warp
 from specdec_core.settings import Settings
@@ -69,6 +70,10 @@ def stretches(trace: Trace) -> list[Stretch]:
     """
     if trace.header.settings.get("temperature") != 0.0:
         raise TraceError("Draft lengths are replayed on greedy records; record one at temperature 0.")
+    if lossy(trace):
+        raise TraceError(
+            "Draft lengths are replayed on records of exact rules, and this one's keeps wrong guesses."
+        )
     found: list[Stretch] = []
     for row in trace.rounds:
         size = row.nodes_read
