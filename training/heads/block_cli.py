@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 import typer
 
 from training.commands import remember_command
-from training.heads.cli import fitting_rows, opened
+from training.heads.cli import HELD_OUT
 from training.options import (
     RUNS,
     Batch,
@@ -17,7 +19,6 @@ from training.options import (
     Device,
     Export,
     Focus,
-    Further,
     Minutes,
     Model,
     Rate,
@@ -27,8 +28,9 @@ from training.options import (
 )
 
 if TYPE_CHECKING:
-    from specdec_core.models.heads.block import BlockHead
+    from specdec_core.models.heads import BlockHead
     from training.heads.frozen import Frozen
+    from training.loop import Plan
 
 app = typer.Typer()
 
@@ -56,7 +58,9 @@ def block(
     mask: Annotated[
         int | None, typer.Option(min=0, help="The mask token's id; default: the target's end of text.")
     ] = None,
-    start: Further = None,
+    start: Annotated[
+        Path | None, typer.Option(help="Folder of a head of this target to train further.")
+    ] = None,
     name: Annotated[str, typer.Option(help="Run name.")] = "block",
     batch: Batch = 4,
     context: Context = 512,
@@ -70,9 +74,9 @@ def block(
     checkpoint."""
     from specdec_core.models.heads.block import INNER
     from specdec_measure.optimisation import Rates
-    from training.checkpoints import counters
-    from training.heads.block import export, started_from, train
+    from training.heads.rows import open_target
     from training.loop import Plan
+    from training.pretrain import pick_device
 
     if inner not in ("none", *INNER):
         raise typer.BadParameter(f"There is no inner head '{inner}'. Give none, {' or '.join(INNER)}.")
@@ -80,21 +84,34 @@ def block(
         minutes, tokens, context, batch, seed, 50, focus=focus, rates=Rates(rate, rate / 10),
         decay_share=decay_share, evaluate_every=200,
     )  # fmt: skip
-    target, batches, heldout = opened(model, device, text, runs, plan)
     fresh = (size, layers, seed, mask, "" if inner == "none" else inner, rank, causal)
-    head = (
-        started_from(target, start)
-        if start
-        else _fresh(target, fitting_rows(model, text, runs, plan), *fresh)
-    )
+    target = open_target(model, pick_device(device))
+    state = _trained(model, text, runs, name, out, plan, target, start, single, fresh)
+    remember_command(runs)
+    for number, (alone, chain) in enumerate(zip(state["slots"], state["chain"], strict=True), start=1):
+        typer.echo(f"slot {number}: right {alone:.3f}, with all before it {chain:.3f}")
+
+
+def _trained(
+    model: str, text: list[Path] | None, runs: Path, name: str, out: Path | None, plan: Plan, target: Frozen,
+    start: Path | None, single: int, fresh: tuple[Any, ...],
+) -> dict[str, Any]:  # fmt: skip
+    """The counters of a head that was trained and written out."""
+    from training.checkpoints import counters
+    from training.heads.block import export, started_from, train
+    from training.heads.rows import rows_for
+
+    batches, heldout = rows_for(model, text, runs / "data", plan)
+    fitting, _ = rows_for(model, text, runs / "data", replace(plan, seed=plan.seed + 1))
+    rows = torch.cat([fitting.next() for _ in range(8)])
+    head = started_from(target, start) if start else _fresh(target, rows, *fresh)
+    heldout = heldout[:: -(-len(heldout) // HELD_OUT)]
     earlier = counters(start) if start else None
     state = train(runs / name, head, target, batches, heldout, plan, earlier, single)
     folder = out or runs / name / "export"
     export(folder, head, target, state)
-    remember_command(runs)
     typer.echo(f"{state['step']} steps, {state['tokens']} tokens; written to {folder}.")
-    for number, (alone, chain) in enumerate(zip(state["slots"], state["chain"], strict=True), start=1):
-        typer.echo(f"slot {number}: right {alone:.3f}, with all before it {chain:.3f}")
+    return state
 
 
 def _fresh(
