@@ -43,4 +43,8 @@ Vocabulary = Annotated[
 ]
 Further = Annotated[Path | None, typer.Option(help="Folder of a head of this target to train further.")]
 Focus = Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")]
+Causal = Annotated[bool, typer.Option("--causal", help="A block's row sees only those before it (JetSpec).")]
+MaskToken = Annotated[
+    int | None, typer.Option(min=0, help="The mask token's id; default: the target's end of text.")
+]
 CORPUS, RUNS, MODELS = Path("training/corpus"), Path("training/runs"), Path("assets/models")

@@ -41,7 +41,7 @@ class Replayed:
         seconds: for the whole text, in the curve's unit.
         tokens: of the text.
         lengths: drafted in each round.
-        regret: its time over the oracle's, less 1.
+        regret: its time over that of the oracle, which may draft as far as the record goes, less 1.
     """
 
     policy: str
@@ -116,7 +116,7 @@ def replayed(
         seconds += sum(times)
         lengths.append(drafted)
         at += accepted + 1
-    best = oracle(found, most, curve, cost)
+    best = oracle(found, max(len(one.confidences) for one in found), curve, cost) if found else 0.0
     return Replayed(policy, seconds, len(found), tuple(lengths), seconds / best - 1.0 if best else 0.0)
 
 

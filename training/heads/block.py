@@ -208,10 +208,10 @@ def decay(guesses: int, device: str | torch.device) -> Tensor:
     return torch.exp(-torch.arange(guesses, device=device) / GAMMA)
 
 
-def loss(head: BlockHead, target: Frozen, seed: int = 0) -> Objective:
-    """Maps ids int64 (b, t + 1) to the loss's parts float32 (3,)."""
+def loss(head: BlockHead, target: Frozen, seed: int = 0, further: int = SINGLE) -> Objective:
+    """Maps ids int64 (b, t + 1) to the loss's parts float32 (3,); `further` is as `SINGLE`."""
     guesses = head.block.guesses
-    most = SINGLE if head.block.causal and head.block.from_anchor else 0
+    most = further if head.block.causal and head.block.from_anchor else 0
 
     def losses(ids: Tensor) -> Tensor:
         ids = ids[:, :-1]
@@ -222,10 +222,10 @@ def loss(head: BlockHead, target: Frozen, seed: int = 0) -> Objective:
         with target.autocast():
             joined, _, logits = target.read_layers(ids, head.layers_read)
             states, alone = states_at(head, target.embedding, ids, joined, anchors, single)
-            whole, further = anchors.tensor_split([anchors.shape[1] - single], 1)
+            whole, others = anchors.tensor_split([anchors.shape[1] - single], 1)
             found = judged(states, whole, logits, ids)
             if single:  # the first slot at more places, as all others depend on it
-                found = found + judged(alone[:, :, None], further, logits, ids)
+                found = found + judged(alone[:, :, None], others, logits, ids)
             return found
 
     def judged(states: Tensor, anchors: Tensor, logits: Tensor, ids: Tensor) -> Tensor:
@@ -288,7 +288,7 @@ def right(head: BlockHead, target: Frozen, rows: Tensor, batch: int = 4) -> dict
 
 def train(
     run: Path, head: BlockHead, target: Frozen, batches: Source, heldout: Tensor, plan: Plan,
-    earlier: dict[str, Any] | None = None,
+    earlier: dict[str, Any] | None = None, further: int = SINGLE,
 ) -> dict[str, Any]:  # fmt: skip
     """Train a head, or resume the run; it then holds its measured shares. Returns the counters.
 
@@ -302,8 +302,8 @@ def train(
     }  # fmt: skip
     same_run(run, facts)
     state = steps(
-        run, head, loss(head, target, plan.seed), batches, lambda: right(head, target, heldout), plan, facts, None,
-        _weights_on(target.device, bool(earlier)), trained_by_muon, target.device,
+        run, head, loss(head, target, plan.seed, further), batches, lambda: right(head, target, heldout), plan, facts,
+        None, _weights_on(target.device, bool(earlier)), trained_by_muon, target.device,
     )  # fmt: skip
     state |= right(head, target, heldout)
     head.slots = state["chain"]

@@ -54,7 +54,7 @@ LANES = (
     lane("eagle", "eagle"),
 )
 # measured where they ship
-LATER = (lane("eagle3", "eagle3"), lane("mtp", "mtp"), lane("parallel-draft", "parallel-draft"))
+LATER = (lane("eagle3", "eagle3"), lane("mtp", "mtp"), lane("block", "block", gamma=7))
 
 
 @dataclass(frozen=True)

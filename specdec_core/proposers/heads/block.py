@@ -94,11 +94,11 @@ class WholeBlock(Proposer):
             return Proposal(TokenTree())
         states = torch.cat(self.unread)
         self.unread = []
-        last = torch.tensor(context.tokens[-1], device=states.device)
-        rows, block = self.head.rows(last), self.head.block
-        if block.causal:  # later rows change nothing before them
-            rows = rows[: levels + block.size - block.guesses]
-        slots = self.head.read(states, rows, self.memory, self.embedding)
+        block = self.head.block
+        # later rows change nothing before them where rows do not see them
+        count = levels + block.size - block.guesses if block.causal else block.size
+        rows = [context.tokens[-1], *[block.mask] * (count - 1)]
+        slots = self.head.read(states, torch.tensor(rows, device=states.device), self.memory, self.embedding)
         assert slots is not None
         logits = self.output(slots[:levels]).float()
         return self._tree(context, slots, logits) if tree else self._chain(context, slots, logits)
@@ -120,7 +120,7 @@ class WholeBlock(Proposer):
         inner = self.head.markov_head
         if inner is None:
             return row, None
-        bias, memory = inner(torch.tensor(before, device=row.device), state, memory)
+        bias, memory = inner.after(before, state, memory)
         return row + bias.float(), memory
 
     def _chain(self, context: Context, slots: Tensor, logits: Tensor) -> Proposal:

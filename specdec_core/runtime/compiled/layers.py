@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from specdec_core.runtime.kv import KVMemory
 
 from . import library
-from .library import Layer, Linear, Model, Pass
+from .library import Layer, Linear, Pass, PassModel
 from .products import LANES, CompiledProduct
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class CompiledLayers:
                 for layer in layers.layers
             )
         )
-        self._model = Model(
+        self._model = PassModel(
             len(made), self._d, layers.heads, layers.shared_heads, layers.width, self._hidden, *layers.eps,
             layers.scaling, made, self._vector(norm), None, None, Linear() if output is None else _packed(output),
         )  # fmt: skip
@@ -134,7 +134,7 @@ class CompiledLayers:
         if (
             getattr(own, "angles", None) is not cos
         ):  # each thread has its own copy of the structure that names them
-            own.angles, own.model = cos, Model.from_buffer_copy(model)
+            own.angles, own.model = cos, PassModel.from_buffer_copy(model)
             own.tables = (cos.contiguous(), sin.contiguous())
             own.model.cos, own.model.sin = (table.data_ptr() for table in own.tables)
             own.work = torch.empty(0)
