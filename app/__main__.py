@@ -18,9 +18,11 @@ from starlette.middleware import Middleware
 from uvicorn.config import LOGGING_CONFIG
 
 from app import config
-from app.course import ahead
+from app.choosing import more_settings
+from app.course import ahead, landing
 from app.monitoring import log as server_log
 from app.records import visitor
+from app.running import header_links, headline, results
 from app.ui import quirks
 from app.web.below import SAFE, PathPrefix
 from app.web.ending import EndingStreams, watch
@@ -30,6 +32,7 @@ from app.web.routes import routes
 from . import services
 
 log = logging.getLogger("app")
+FIRST_PAGE = more_settings, header_links, headline, results  # imported before somebody waits for it
 
 HELP = """Serve Specdec Lab until Ctrl+C. PORT and HOST say where (8501 on 127.0.0.1); the other settings are also
 environment variables: docs/operate.md has the table, and is for whoever runs it for a class."""
@@ -42,6 +45,7 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     logging.getLogger("uvicorn.error").addFilter(quirks.drop_double_close)
     logging.getLogger(quirks.SCRIPTS_LOG).addFilter(quirks.drop_missing_fragment)
     watch()
+    landing.drawn()
     services.shelf().warm()
     if hasattr(os, "nice"):
         # This thread and those it starts from now on: pages give way to the decoder, which `warm` starts.

@@ -92,18 +92,7 @@ def main(
         if subject.real and not subject.chat:
             other |= passes.loading(1 if quick else 3)
 
-    families = {
-        "plain / generate": result.ratio(GENERATE, PLAIN),
-        "plain / generate, static cache": result.ratio(STATIC, PLAIN),
-        "draft / assisted": result.ratio(ASSISTED, DRAFT),
-        "prompt lookup / theirs": result.ratio(GENERATE_LOOKUP, LOOKUP),
-        **_against_llama_cpp(result),
-        "draft / plain": result.ratio(PLAIN, DRAFT),
-        "prompt lookup / plain": result.ratio(PLAIN, LOOKUP),
-        "draft / plain, lane clock": result.ratio(PLAIN, DRAFT, "clock"),
-        "acceptance rate": result.rate(0),
-        "tokens per pass": result.rate(1),
-    }
+    families = _ratios(result)
     cost = step / widths[1]
     rows = [
         *_rows(families, result, other),
@@ -114,19 +103,12 @@ def main(
     _print(console, where, rows, families, widths, cost, gamma, result)
     if file is not None:
         content: dict[str, Any] = {
-            "where": where,
-            "rows": [asdict(row) for row in rows],
-            "families": families,
+            "where": where, "rows": [asdict(row) for row in rows], "families": families,
             "by_cpu_time": _by_cpu_time(result),
             "speeds_tokens_per_s": {name: result.speed(name) for name in next(iter(result.timings.values()))},
-            "width_curve_s": widths,
-            "width_curve_of_llama_cpp_s": theirs,
-            "draft_step_s": step,
-            "streaming_s": stream,
-            "cost_ratio": cost,
-            "threads": result.threads,
-            "mismatches": result.mismatches,
-        }
+            "width_curve_s": widths, "width_curve_of_llama_cpp_s": theirs, "draft_step_s": step, "streaming_s": stream,
+            "cost_ratio": cost, "threads": result.threads, "mismatches": result.mismatches,
+        }  # fmt: skip
         file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         errors.print(f"Written: {file}")
     # llama.cpp rounds in another order and may take the other of two tokens that are equally likely
@@ -291,6 +273,22 @@ def _print(
             console.print("  " + line, highlight=False)
     else:
         console.print("Every decoder wrote the same tokens on every prompt.")
+
+
+def _ratios(result: decoding.Comparison) -> dict[str, dict[str, float]]:
+    """By family of prompts: how much faster one is than another, and what the guesses were worth."""
+    return {
+        "plain / generate": result.ratio(GENERATE, PLAIN),
+        "plain / generate, static cache": result.ratio(STATIC, PLAIN),
+        "draft / assisted": result.ratio(ASSISTED, DRAFT),
+        "prompt lookup / theirs": result.ratio(GENERATE_LOOKUP, LOOKUP),
+        **_against_llama_cpp(result),
+        "draft / plain": result.ratio(PLAIN, DRAFT),
+        "prompt lookup / plain": result.ratio(PLAIN, LOOKUP),
+        "draft / plain, lane clock": result.ratio(PLAIN, DRAFT, "clock"),
+        "acceptance rate": result.rate(0),
+        "tokens per pass": result.rate(1),
+    }
 
 
 if __name__ == "__main__":

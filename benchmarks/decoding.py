@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
@@ -68,6 +68,10 @@ class Comparison:
         return {family: sum(values) / len(values) for family, values in families.items()}
 
 
+Timed = Callable[[Prompt, Timing], list[int]]
+"""A decoder that writes the tokens after a prompt."""
+
+
 def compare(
     subjects: Subjects,
     prompts: Iterable[Prompt],
@@ -80,41 +84,33 @@ def compare(
 ) -> Comparison:
     """Time every decoder on every prompt `repeats` times, interleaved, after one untimed call each; llama.cpp too,
     where a `peer` is given."""
-    prompts = list(prompts)
+    prompts, short = list(prompts), min(length, 24)
     theirs: dict[str, tuple[Mode, int]] = {
         GENERATE: ("plain", 0),
         STATIC: ("static cache", 0),
         GENERATE_LOOKUP: ("prompt lookup", LOOKUP_TOKENS),
         ASSISTED: ("assisted", gamma),
     }
-    counts = {}
-    for name, (mode, guesses) in theirs.items():
-        counts[name] = _fastest(
-            sorted({subjects.models.threads, subjects.default_threads}),
-            lambda count, mode=mode, guesses=guesses: subjects.generate(  # type: ignore[misc]
-                prompts[0].ids, min(length, 24), count, mode, guesses
-            ),
-        )
+    threads = sorted({subjects.models.threads, subjects.default_threads})
+    counts = {
+        name: _fastest(threads, lambda count, how=how: subjects.generate(prompts[0].ids, short, count, *how))  # type: ignore[misc]
+        for name, how in theirs.items()
+    }
 
-    def in_lab(proposer: str, record: str, guesses: int = gamma) -> Callable[[Prompt, Timing], list[int]]:
+    def in_lab(proposer: str, record: str, guesses: int = gamma) -> Timed:
         settings = sd.Settings(proposer=proposer, draft_length=guesses, max_new_tokens=length, record=record)
-
-        def call(prompt: Prompt, timing: Timing) -> list[int]:
-            trace = sd.decode(subjects.models, prompt.ids, settings)
-            timing.clock.append(trace.stats.decode_s)
-            timing.rates = (trace.stats.acceptance_rate, trace.stats.tokens_per_pass)
-            return trace.token_ids
-
-        return call
-
-    def in_transformers(name: str, mode: Mode, guesses: int) -> Callable[[Prompt, Timing], list[int]]:
-        return lambda prompt, timing: subjects.generate(prompt.ids, length, counts[name], mode, guesses)
+        return lambda prompt, timing: _decoded(subjects, settings, prompt, timing)
 
     decoders = {
         PLAIN: in_lab("none", "full"),
         DRAFT: in_lab("draft-model", "full"),
         LOOKUP: in_lab("prompt-lookup", "full", LOOKUP_TOKENS),
-        **{name: in_transformers(name, *how) for name, how in theirs.items()},
+        **{
+            name: lambda prompt, timing, name=name, how=how: subjects.generate(  # type: ignore[misc]
+                prompt.ids, length, counts[name], *how
+            )
+            for name, how in theirs.items()
+        },
         DRAFT_OFF: in_lab("draft-model", "off"),
         PLAIN_OFF: in_lab("none", "off"),
         **{
@@ -125,22 +121,35 @@ def compare(
     result = Comparison({}, counts, [])
     for prompt in prompts:
         on_progress(f"{prompt.family}: {prompt.name}")
-        timings = {name: Timing() for name in decoders}
-        for name, decoder in decoders.items():
-            timings[name].tokens = decoder(prompt, Timing())
-        for _ in range(repeats):
-            for name, decoder in decoders.items():
-                began, busy = time.perf_counter(), time.process_time()
-                decoder(prompt, timings[name])
-                timings[name].wall.append(time.perf_counter() - began)
-                timings[name].cpu.append(time.process_time() - busy)
-        result.timings[prompt] = timings
+        result.timings[prompt] = timings = _interleaved(decoders, prompt, repeats)
         result.mismatches += [
             f"{prompt.family}, {prompt.name}: {name} differs from {GENERATE} at token {place}"
             for name in decoders
             if (place := _first_difference(timings[name].tokens, timings[GENERATE].tokens)) is not None
         ]
     return result
+
+
+def _decoded(subjects: Subjects, settings: sd.Settings, prompt: Prompt, timing: Timing) -> list[int]:
+    """A decode by the lab, whose own clock and rates are noted."""
+    trace = sd.decode(subjects.models, prompt.ids, settings)
+    timing.clock.append(trace.stats.decode_s)
+    timing.rates = (trace.stats.acceptance_rate, trace.stats.tokens_per_pass)
+    return trace.token_ids
+
+
+def _interleaved(decoders: Mapping[str, Timed], prompt: Prompt, repeats: int) -> dict[str, Timing]:
+    """Every decoder once untimed, then all of them in turn."""
+    timings = {name: Timing() for name in decoders}
+    for name, decoder in decoders.items():
+        timings[name].tokens = decoder(prompt, Timing())
+    for _ in range(repeats):
+        for name, decoder in decoders.items():
+            began, busy = time.perf_counter(), time.process_time()
+            decoder(prompt, timings[name])
+            timings[name].wall.append(time.perf_counter() - began)
+            timings[name].cpu.append(time.process_time() - busy)
+    return timings
 
 
 def _fastest_of(

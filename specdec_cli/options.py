@@ -106,7 +106,9 @@ class SharedOptions:
         str | None, _option(MODELS, help="Folder of a block head (DFlash, DSpark) for this target.")
     ] = None
     device: Annotated[str, _option(MODELS, help="auto, cpu, cuda or mps.")] = "auto"
-    dtype: Annotated[str, _option(MODELS, help="auto, float32, bfloat16 or float16.")] = "auto"
+    dtype: Annotated[str, _option(MODELS, help="auto, float32, bfloat16, float16, or 8-bit weights.")] = (
+        "auto"
+    )
     option: Annotated[
         list[str] | None, _option(GUESSING, "--option", "-o", help=f"An option of the proposer, {PAIRS}")
     ] = None

@@ -70,8 +70,15 @@ class ActiveClock:
 class StopRequest:
     """Turns SIGTERM and SIGINT into a clean stop after the current step (with a checkpoint)."""
 
-    def __init__(self) -> None:
-        self.wanted = False
+    wanted = False
+
+    def __enter__(self) -> StopRequest:
+        self._before = {number: signal.signal(number, self) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.wanted = True
@@ -160,24 +167,15 @@ def steps(
     run.mkdir(parents=True, exist_ok=True)
     optimisers = Optimisers(model, plan.rates, matrices)
     state: dict[str, Any] = {"step": 0, "tokens": 0, "seconds": 0.0, **facts}
-    checkpoint = latest_checkpoint(run)
-    if checkpoint is not None:
-        state = load_state(checkpoint)
-        model.load_state_dict(load_weights(checkpoint))
-        optimisers.load_state_dict(load_optimisers(checkpoint))
-        batches.restore(state["data"])
-    elif start_weights is not None:
-        model.load_state_dict(start_weights)
-    clock, stop = ActiveClock(state["seconds"]), StopRequest()
-    handlers = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    bar = tqdm(total=100.0, initial=min(100.0, 100 * plan.progress(clock.seconds, state["tokens"])), unit="%")
-    taken = 0
+    state = _resumed(run, model, optimisers, batches, start_weights) or state
+    clock, taken = ActiveClock(state["seconds"]), 0
+    share = min(100.0, 100 * plan.progress(clock.seconds, state["tokens"]))
 
     def store() -> None:
         state.update(seconds=clock.seconds, data=batches.state())
         save_checkpoint(run, model, optimisers.state_dict(), state)
 
-    try:
+    with StopRequest() as stop, tqdm(total=100.0, initial=share, unit="%") as bar:
         while True:
             progress = plan.progress(clock.seconds, state["tokens"])
             if progress >= 1 or stop.wanted or taken == plan.stop_after_steps:
@@ -185,40 +183,68 @@ def steps(
             start = time.perf_counter()
             rate = relative_rate(state["step"], progress, plan.warmup_steps, plan.decay_share)
             ids = batches.next().to(device)
-            parts = objective(ids)
             weights = parts_weights(progress) if callable(parts_weights) else parts_weights
-            loss = parts.sum() if weights is None else (parts * weights).sum()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimisers.step(rate)
-            value = loss.item()
-            if value != value:
-                raise ValueError(
-                    f"The loss became not-a-number at step {state['step']}: lower the learning rates."
-                )
+            parts = objective(ids)
+            value = _learn(
+                model, parts if weights is None else parts * weights, optimisers, rate, state["step"]
+            )
             state["step"] += 1
             state["tokens"] += size(ids)
             taken += 1
             clock.add(time.perf_counter() - start)
             if state["step"] % 10 == 0:
-                row = {"step": state["step"], "tokens": state["tokens"], "seconds": round(clock.seconds, 1)}
-                row |= {"loss": round(value, 4), "rate": round(rate, 4)}
-                shown = f"{value:.3f}"
-                if parts.numel() > 1:
-                    row["parts"] = [round(part, 4) for part in parts.tolist()]
-                    shown += " (" + " ".join(f"{part:.2f}" for part in row["parts"]) + ")"
-                append_log(run, row)
-                bar.set_postfix(loss=shown, step=state["step"], tokens=f"{state['tokens'] / 1e6:.2f}M")
+                state["seconds"] = clock.seconds
                 bar.n = min(100.0, round(100 * plan.progress(clock.seconds, state["tokens"]), 1))
-                bar.refresh()
+                _log(run, state, value, parts, rate, bar)
             if state["step"] % plan.evaluate_every == 0:
-                row = {"step": state["step"], "tokens": state["tokens"], "heldout": evaluate()}
-                append_log(run, row)
+                append_log(run, {"step": state["step"], "tokens": state["tokens"], "heldout": evaluate()})
             if state["step"] % plan.checkpoint_every == 0:
                 store()
-    finally:
-        bar.close()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
     store()
+    return state
+
+
+def _learn(model: nn.Module, parts: Tensor, optimisers: Optimisers, rate: float, step: int) -> float:
+    """A step down the sum of the loss's parts, which is returned.
+
+    Raises:
+        ValueError: if it is no number.
+    """
+    loss = parts.sum()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimisers.step(rate)
+    value = float(loss.item())
+    if value != value:
+        raise ValueError(f"The loss became not-a-number at step {step}: lower the learning rates.")
+    return value
+
+
+def _log(run: Path, state: dict[str, Any], loss: float, parts: Tensor, rate: float, bar: tqdm[Any]) -> None:
+    """A row of the run's log, and the same beside the bar."""
+    row = {"step": state["step"], "tokens": state["tokens"], "seconds": round(state["seconds"], 1)}
+    row |= {"loss": round(loss, 4), "rate": round(rate, 4)}
+    shown = f"{loss:.3f}"
+    if parts.numel() > 1:
+        row["parts"] = [round(part, 4) for part in parts.tolist()]
+        shown += " (" + " ".join(f"{part:.2f}" for part in row["parts"]) + ")"
+    append_log(run, row)
+    bar.set_postfix(loss=shown, step=state["step"], tokens=f"{state['tokens'] / 1e6:.2f}M")
+    bar.refresh()
+
+
+def _resumed(
+    run: Path, model: nn.Module, optimisers: Optimisers, batches: Source, start: dict[str, Tensor] | None
+) -> dict[str, Any] | None:
+    """The counters of the run's latest checkpoint, all restored from it; None where there is none, with the weights of
+    `start`, if given."""
+    checkpoint = latest_checkpoint(run)
+    if checkpoint is None:
+        if start is not None:
+            model.load_state_dict(start)
+        return None
+    state: dict[str, Any] = load_state(checkpoint)
+    model.load_state_dict(load_weights(checkpoint))
+    optimisers.load_state_dict(load_optimisers(checkpoint))
+    batches.restore(state["data"])
     return state

@@ -6,16 +6,13 @@ import streamlit as st
 
 from app.choosing import controls, model_picker, more_settings, prompt, warming
 from app.compare import editor, form, result
-from app.lanes import page_settings
 from app.player import CURSOR
 from app.running import flow, header_links
 from app.text import plain
 from app.ui import presenter
-from app.ui.glossary import define
 from app.ui.state import state
-from app.ui.widgets import number
 
-presenter.dress("compare")
+presenter.dress()
 editor.start()
 form.take()
 run = flow.Flow("compare", forgets=(*CURSOR, "repeats"))
@@ -33,30 +30,18 @@ if complaints := state.complaints:
 
 models = model_picker.loaded()
 missing = models.card.missing if models else {}
-with st.container(border=True, key="desk"):
-    writing, choosing = st.columns([3, 2], gap="medium")
-    with writing:
-        warming.bar()
-        prompt.prompt_box()
-    with choosing:
-        left, right = st.columns(2, gap="medium")
-        with left:
-            number("slider", "Temperature", page_settings.TEMPERATURE, 0.05, define("Greedy"))
-        with right:
-            number(
-                "number",
-                "New tokens",
-                page_settings.TOKENS,
-                1,
-                "The maximum number of tokens each lane writes.",
-            )
-        with st.expander("Models, text and seed", icon=":material/tune:", key="more"):
-            model_picker.draw()
-            more_settings.text_settings(models)
-            more_settings.sampling_settings(models)
-        run.buttons("Race all lanes on this prompt.", on_click=form.race)
-        if said := controls.penalty_note():
-            st.caption(f":material/repeat: {plain(said)}; see the settings.")
+with st.container(border=True, key="desk", horizontal=True, vertical_alignment="center", gap="small"):
+    prompt.box()
+    run.buttons("Race all lanes on this prompt.", on_click=form.race)
+    with st.popover("Examples", key="examples", width="content"):
+        prompt.examples()
+    with st.popover("Settings", icon=":material/tune:", key="more", width="content"):
+        more_settings.draw(models, lane=False)
+with st.container(key="notice"):
+    warming.show()
+    prompt.remarks()
+    if said := controls.penalty_note():
+        st.caption(f":material/repeat: {plain(said)}.")
 
 shared = controls.plain_lane()
 with st.container(key="lanes"):
@@ -77,7 +62,7 @@ if run.shown is None:
         run.play()
     elif "run" not in st.query_params and not presenter.presenting():
         st.caption(
-            "Press Run and watch the lanes side by side. Charts and table have tabs of their own then."
+            "Press Run and watch the lanes side by side. After the run, charts and a table appear in tabs."
         )
 else:
     if run.result and not editor.asks_for(run.result.request, shared, missing):

@@ -14,7 +14,7 @@ from app.course.files.words import Words
 from app.course.misconceptions import inventory_view
 from app.course.printed import sheet, worked
 from app.text import plain
-from app.ui import quirks
+from app.ui import presenter, quirks
 
 words = Words(languages.chosen(), reading.FOLDER)
 listed = overview.listed(words.language, st.query_params.get("order", ""))
@@ -42,10 +42,13 @@ elif "claims" in st.query_params:
     claims_view.draw(words)
 elif "inventory" in st.query_params:
     inventory_view.draw(st.query_params["inventory"], words)
+elif "teach" in st.query_params:
+    overview.teach(listed, words)
 elif lesson is None:
     overview.draw(listed, words)
 else:
-    st.title(f"{lesson.number} · {plain(lesson.front.title)}", anchor=False)
+    place = overview.place(lesson.id, listed, words) if presenter.presenting() else ""
+    st.title(f"{lesson.number} · {plain(lesson.front.title)}{place}", anchor=False)
     steps.draw(
         lesson,
         words,

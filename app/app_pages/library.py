@@ -19,7 +19,7 @@ STYLE = """<style>
 .st-key-compare { background: var(--page); padding-block: 0.5rem; }
 </style>"""
 
-presenter.dress("library")
+presenter.dress()
 if state.opened != "library":
     params = address.params()
     values, state.complaints = page_settings.read(params, listing.TABLE, ("picked", *CURSOR))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
+import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from app.theme import BLUE, GREY, look
 from specdec_core.foundations.errors import TraceError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.record.trace import Trace
-from specdec_measure.analysis.lengths import Replayed, reliability, replayed, stretches
+from specdec_measure.analysis.lengths import Reliability, Replayed, reliability, replayed, stretches
 from specdec_measure.machines.costs import Costs
 
 from .chart import Chart
@@ -46,20 +48,42 @@ def policies(trace: Trace, costs: Costs) -> list[Replayed]:
 
 
 def chosen_lengths(trace: Trace, label: str, costs: Costs, provenance: str) -> Chart | None:
-    """Left, the share of guesses accepted against what the online fit predicted, by depth; right, the regret of each
+    """Above, the share of guesses accepted against what the online fit predicted, by depth; below, the regret of each
     policy on these guesses. None if the record cannot be replayed."""
     try:
         ranked, points = policies(trace, costs), reliability(trace, DEPTHS)
     except TraceError:
         return None
-    figure = make_subplots(cols=2, rows=1, subplot_titles=["Confidence, by depth", "Time lost to hindsight"])
+    figure = make_subplots(
+        rows=2, subplot_titles=["Confidence, by depth", "Time lost to hindsight"], vertical_spacing=0.2
+    )
+    names = [_named(one) for one in ranked]
+    _draw_reliability(figure, points)
+    _draw_regret(figure, ranked, names)
+    figure.update_layout(
+        height=620,
+        margin={"l": 8, "r": 8, "t": 40, "b": 8},
+        legend={"orientation": "h", "y": -0.08, "title": ""},
+        dragmode=False,
+    )
+    said = ", ".join(f"{name} {one.regret:.0%}" for name, one in zip(names, ranked, strict=True))
+    return Chart(
+        figure,
+        TITLE,
+        f"modelled from the rounds of {label} on this clock · {provenance}",
+        f"Time over the best possible choice of draft lengths, {label}: {said}.",
+    )
+
+
+def _draw_reliability(figure: go.Figure, points: Sequence[Reliability]) -> None:
+    """The share accepted against the prediction, a line for each depth."""
     figure.add_scatter(
         x=[0, 1], y=[0, 1], mode="lines", line={"color": GREY, "dash": "dot"}, hoverinfo="skip", showlegend=False,
         row=1, col=1,
     )  # fmt: skip
     for depth in sorted({point.depth for point in points}):
         mine = [point for point in points if point.depth == depth]
-        colour, dash, _, symbol = look(depth - 1)
+        colour, dash, _, symbol = look(depth)
         figure.add_scatter(
             x=[point.predicted for point in mine],
             y=[point.accepted for point in mine],
@@ -72,7 +96,12 @@ def chosen_lengths(trace: Trace, label: str, costs: Costs, provenance: str) -> C
             row=1,
             col=1,
         )
-    names = [_named(one) for one in ranked]
+    figure.update_xaxes(title="predicted", tickformat=".0%", range=[-0.03, 1.03], row=1, col=1)
+    figure.update_yaxes(title="accepted", tickformat=".0%", range=[-0.03, 1.03], row=1, col=1)
+
+
+def _draw_regret(figure: go.Figure, ranked: Sequence[Replayed], names: Sequence[str]) -> None:
+    """A bar for each policy, the shortest above."""
     figure.add_bar(
         x=[one.regret for one in ranked],
         y=names,
@@ -83,27 +112,12 @@ def chosen_lengths(trace: Trace, label: str, costs: Costs, provenance: str) -> C
         cliponaxis=False,
         hovertemplate="%{y}: %{x:.0%} longer than the best<extra></extra>",
         showlegend=False,
-        row=1,
-        col=2,
+        row=2,
+        col=1,
     )
-    figure.update_xaxes(title="predicted", tickformat=".0%", range=[-0.03, 1.03], row=1, col=1)
-    figure.update_yaxes(title="accepted", tickformat=".0%", range=[-0.03, 1.03], row=1, col=1)
     most = max(one.regret for one in ranked)
-    figure.update_xaxes(tickformat=".0%", range=[0, max(0.1, 1.25 * most)], row=1, col=2)
-    figure.update_yaxes(autorange="reversed", row=1, col=2)
-    figure.update_layout(
-        height=360,
-        margin={"l": 8, "r": 8, "t": 40, "b": 8},
-        legend={"orientation": "h", "y": -0.25, "title": ""},
-        dragmode=False,
-    )
-    said = ", ".join(f"{name} {one.regret:.0%}" for name, one in zip(names, ranked, strict=True))
-    return Chart(
-        figure,
-        TITLE,
-        f"modelled from the rounds of {label} on this clock · {provenance}",
-        f"Time over the best possible choice of draft lengths, {label}: {said}.",
-    )
+    figure.update_xaxes(tickformat=".0%", range=[0, max(0.1, 1.25 * most)], row=2, col=1)
+    figure.update_yaxes(autorange="reversed", row=2, col=1)
 
 
 def _named(one: Replayed) -> str:

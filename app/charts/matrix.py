@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from app.text import count
 from app.theme import MORE, SLOWER_FASTER
+from specdec_measure.analysis.advice import MIN_CASES
 from specdec_measure.sweep.totals import beyond, mark
 
 from .chart import Chart, lay_out
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 Measure = Literal["speedup", "tokens_per_pass", "alpha"]
 TITLES = {
-    "speedup": "Where does guessing pay off? ▲ faster and ▼ slower than plain decoding",
+    "speedup": "Where does guessing pay off? ▲ faster, ▼ slower than plain decoding, ≈ undecided",
     "tokens_per_pass": "How many tokens does a target pass yield? Not a speedup: it leaves out what guessing costs",
     "alpha": "How often is a guess accepted? On chains only: a tree has no single rate",
 }
@@ -110,7 +111,7 @@ def words(cell: dict[str, Any] | None, measure: Measure) -> str:
     if value is None:
         return "–"
     if measure == "speedup":
-        said = f"{mark(value)} {value:.2f}×" + (" ?" if noisy(cell) else "")
+        said = ("≈" if crosses(cell) else mark(value)) + f" {value:.2f}×" + (" ?" if noisy(cell) else "")
     else:
         said = f"{value:.2f}" if measure == "tokens_per_pass" else f"{value:.0%}"
     return said + (LOOPS if loops(cell) else "")
@@ -120,6 +121,12 @@ def loops(cell: dict[str, Any]) -> int:
     """How many of its texts loop, which flatters every measure."""
     value = cell.get("looping")
     return int(value) if value is not None and isfinite(value) else 0
+
+
+def crosses(cell: dict[str, Any]) -> bool:
+    """Whether the prompts are too few, or too unlike, to call it faster or slower: the middle half includes 1."""
+    low, high = _value(cell, "speedup_q1"), _value(cell, "speedup_q3")
+    return cell["compared"] < MIN_CASES or (low is not None and high is not None and low <= 1.0 <= high)
 
 
 def noisy(cell: dict[str, Any]) -> bool:
@@ -137,8 +144,8 @@ def _shade(cell: dict[str, Any] | None, measure: Measure) -> float | None:
     if value is None or value <= 0:
         return None
     if measure == "speedup":
-        sign = mark(value)  # coloured as equal if the text says equal
-        return 0.0 if sign == "=" else max(-1.0, min(1.0, log(value) / log(SATURATED_AT)))
+        equal = cell is None or crosses(cell) or mark(value) == "="  # as the text says
+        return 0.0 if equal else max(-1.0, min(1.0, log(value) / log(SATURATED_AT)))
     return min(1.0, (value - 1.0) / 4.0) if measure == "tokens_per_pass" else value
 
 

@@ -19,7 +19,7 @@ from specdec_measure.machines.costs import Costs
 from .chart import AT_BOTTOM, Chart, lay_out
 from .panels import broken, distinct, empty
 
-TITLE = "Would it pay off on that machine? Only bars longer than 1× do"
+TITLE = "Would it pay off there? Bars beyond 1× would"
 MAX_WIDTH = 64
 GAP = 0.35  # of a group's height, between two groups of bars
 

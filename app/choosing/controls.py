@@ -8,7 +8,6 @@ from typing import Any
 import streamlit as st
 
 from app.decoding.models import ModelChoice
-from app.decoding.models import family as family_of
 from app.decoding.run import Request
 from app.lanes import page_settings
 from app.ui.glossary import define
@@ -29,8 +28,6 @@ PROMPT_WORDS = 60  # characters of a prompt that serve as its name
 
 def models() -> None:
     """The control for the models, with what they are good for as its help."""
-    if state.go:  # the run that starts now uses them
-        state.ready_now = None
     good_for = current.words().good_for or model_picker.note(current.name())
     pick(
         "Models",
@@ -52,14 +49,19 @@ def essentials(missing: Mapping[str, str | None]) -> None:
     with left:
         lane_form.draft_length(kind)
     with right:
-        number(
-            "slider",
-            "Temperature",
-            page_settings.TEMPERATURE,
-            0.05,
-            define("Greedy")
-            + "\n\nAbove 0 the next token is drawn at random: the higher, the more varied and the harder to guess.",
-        )
+        temperature()
+
+
+def temperature() -> None:
+    """The control for the temperature."""
+    number(
+        "slider",
+        "Temperature",
+        page_settings.TEMPERATURE,
+        0.05,
+        define("Greedy")
+        + "\n\nAbove 0 the next token is drawn at random: the higher, the more varied and the harder to guess.",
+    )
 
 
 def plain_lane() -> Settings:
@@ -160,37 +162,7 @@ def earlier(shown: Request) -> str | None:
             return None
     except SpecdecError:
         pass
-    return f"Result of the last run: {shown.labels[-1]}, on “{start(shown.prompt)}”; Run takes the settings above."
-
-
-def recorded(prompt: str, lane: Settings) -> str:
-    """The line above a recorded example that differs from what was asked for."""
-    another = "" if state.prompt == prompt else ", with another prompt"
-    return f"A recording, at temperature {lane.temperature:g}{another}"
-
-
-def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:
-    """Whether Run would request this lane on this prompt of these models, whatever the length."""
-    try:
-        asked = subject(), plain_lane() if state.proposer == "none" else chosen_lane()
-    except SpecdecError:
-        return False
-    alike = asked[1].but(
-        draft_length=lane.draft_length, max_new_tokens=lane.max_new_tokens, record=lane.record
-    )
-    return (
-        asked[0] == family_of(family)
-        and current.wraps() == chat
-        and not current.system_line()
-        and state.prompt == prompt
-        and _applied(alike) == _applied(lane)
-        and label(asked[1]) == label(lane)  # γ is compared only where it applies
-    )
-
-
-def _applied(lane: Settings) -> Settings:
-    """The lane with unset settings written out as off; a record has its settings as they were applied."""
-    return lane.but(**{name: value for name, value in OFF.items() if getattr(lane, name) is None})
+    return f"This is your last run: {shown.labels[-1]}, on “{start(shown.prompt)}”. Press Run to use the new settings."
 
 
 def start(prompt: str, most: int = PROMPT_WORDS) -> str:

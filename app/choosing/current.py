@@ -62,15 +62,3 @@ def penalty() -> float | None:
     """
     models = model_picker.loaded() if state.generation else None
     return models.card.generation.requests.get("repetition_penalty") if models is not None else None
-
-
-def shown_before() -> tuple[str, str]:
-    """The proposer and the models whose recording is shown before a run.
-
-    Also of a family that is still loading: a recording needs no models, and must not change while it is being watched.
-    """
-    if state.model != model_picker.AUTO:
-        return state.proposer, name()
-    family = model_picker.usual()
-    chosen = state.proposer != proposers()[0]
-    return state.proposer if chosen or family == name() else defaults.proposers(family)[0], family

@@ -24,13 +24,11 @@ class Start:
         part: the folder below assets/models of the trained part that it needs, if any.
         options: what links mean that name this proposer without them, where the family needs others than the
             proposer's defaults; fixed, as links that were given away cannot be changed.
-        begins: options a visitor starts with instead; they are written into the page's address.
     """
 
     proposer: str
     part: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    begins: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +63,17 @@ _CHAT = Defaults(
 _KNOWN = {
     TINY: Defaults(
         short="Tiny",
-        good_for="Toy text, instant; for the course and slow machines. It knows no facts.",
+        good_for="Instant, but it writes toy text and knows no facts. For the course and slow machines.",
     ),
     REAL: Defaults(
         short="SmolLM2 135M",
         good_for="Answers questions, writes simple code; facts may be wrong.",
         audience="chat",
         starts=(
-            # Trees so small that they pay where wide passes are expensive: on a CPU (assets/models/smollm2.md).
-            Start(
-                "eagle",
-                "smollm2-eagle",
-                {"depth": 3, "top_k": 3, "nodes": 8},
-                {"depth": 3, "top_k": 2, "nodes": 4},
-            ),
+            Start("eagle", "smollm2-eagle", {"depth": 3, "top_k": 3, "nodes": 8}),
             Start("draft-model", "smollm2-draft"),
-            Start(
-                "eagle3",
-                "smollm2-eagle3",
-                {"depth": 3, "top_k": 3, "nodes": 8},
-                {"depth": 3, "top_k": 2, "nodes": 4},
-            ),
-            Start("medusa", "smollm2-medusa", begins={"nodes": 4}),
+            Start("eagle3", "smollm2-eagle3", {"depth": 3, "top_k": 3, "nodes": 8}),
+            Start("medusa", "smollm2-medusa"),
             Start("prompt-lookup"),
             Start("lookahead"),
         ),
@@ -120,9 +107,11 @@ def options(model: str, proposer: str) -> Mapping[str, Any]:
 
 
 def begins(model: str, proposer: str) -> Mapping[str, Any]:
-    """The options a visitor starts with; those left out have the proposer's defaults."""
-    start = _start(model, proposer)
-    return {**start.options, **start.begins}
+    """The options a visitor starts with, written into the page's address: what pays on a CPU, where that is known;
+    those left out have the proposer's defaults."""
+    entry = catalogue.find(model)
+    measured = entry.cpu_options.get(proposer, {}) if entry else {}
+    return {**_start(model, proposer).options, **measured}
 
 
 def _start(model: str, proposer: str) -> Start:

@@ -99,6 +99,14 @@ def _open_prompt(params: Params) -> list[str]:
     return ["The link names an example prompt that does not exist here."] if missing else []
 
 
+def is_usual() -> bool:
+    """Whether the lab's lane and models are those that a visitor starts with."""
+    first = current.proposers()[0]
+    lane, why_not = read(before=state.lane)
+    usual = Lane(first, options=current.begins(first))
+    return why_not is None and lane == usual and current.name() == model_picker.default()
+
+
 def write_lab() -> None:
     """At the end of the lab's run: let its address say what is chosen."""
     lane, _ = read(before=state.lane)
@@ -137,7 +145,6 @@ def _note_models() -> str | None:
     before, state.settled = state.settled, current.name()
     if before in (None, state.settled):
         return None
-    state.ready_now = state.settled if state.model == model_picker.AUTO else None
     return before
 
 
@@ -158,7 +165,6 @@ def _follow_models() -> None:
 def models_chosen() -> None:
     """The visitor picked models: replace an untouched example prompt by one that suits them."""
     _follow_models()
-    state.ready_now = None
     take_fitting_example()
 
 

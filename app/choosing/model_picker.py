@@ -1,7 +1,7 @@
 """The model picker: which models a run uses, in the page's address like every other choice.
 
-Without a choice the server's default family (`AUTO`) is used: the operator's choice once it is loaded, and the bundled
-one until then or if the former is unavailable. `default()` names the one currently in effect.
+Without a choice the server's default family (`AUTO`) is used: the operator's, for which Run waits while it is loading,
+or the bundled one where the former cannot be had. `default()` names the one in effect.
 """
 
 from __future__ import annotations
@@ -82,28 +82,26 @@ def usual_title() -> str:
 
 
 def default() -> str:
-    """The name of the family used without a choice: the operator's once it is loaded, else the
-    bundled one's."""
+    """The name of the family used without a choice: the operator's, or the bundled one's where that cannot be had."""
     name = usual()
-    return name if services.shelf().ready(family(name)) is not None else BUNDLED
+    return name if services.shelf().status(family(name)).state != "failed" else BUNDLED
 
 
-def preparing() -> Status | None:
-    """Loading state of the operator's family while it is not ready or unavailable; else None."""
-    status = services.shelf().status(family(usual()))
-    return None if usual() == BUNDLED or status.state == "ready" else status
+def preparing() -> Status:
+    """Loading state of the models that the next run uses; of the operator's default where it cannot be had."""
+    name = usual() if state.model == AUTO else picked()
+    return services.shelf().status(choice() if name == OTHER else family(name))
 
 
 def preparing_words() -> str:
     """The same in words; empty if there is nothing to say."""
     status = preparing()
-    if status is None:
-        return ""
-    if status.state == "failed":
+    if status.state == "failed" and state.model == AUTO:
         return f"{usual_title()} is not available, so the bundled models run. {status.text}"
+    if status.state != "loading":
+        return ""
     share = "" if status.fraction is None else f" ({status.fraction:.0%})"
-    until = "; the tiny models run until then" if state.model == AUTO else ""
-    return f"{usual_title()} is being prepared{share}{until}."
+    return f"The models are loading{share}. You can press Run: it begins as soon as they are there."
 
 
 def model_options() -> tuple[str, ...]:
@@ -123,7 +121,7 @@ def titles() -> dict[str, str]:
         OTHER: "Another model…",
     }
     if usual() != BUNDLED:
-        own[usual()] = f"{usual_title()}, even if Run must wait"
+        own[usual()] = usual_title()
     return {name: own.get(name) or catalogue()[name].title for name in model_options()}
 
 
@@ -140,11 +138,6 @@ def sizes() -> list[str]:
         found = [
             f"The target has {_millions(target.parameters)} parameters{others}; a lane uses its proposer's."
         ]
-    if usual() != BUNDLED:
-        found.append(
-            "Until the default is ready, the bundled pair stands in for it: a tiny target and its draft, which ship "
-            "with the app. To run the default alone, choose the entry “even if Run must wait”."
-        )
     return found
 
 
@@ -205,7 +198,8 @@ def draw() -> None:
         list(page_settings.DTYPE.titles()),
         key=State.dtype.key,
         persist_state="session",
-        help="How the weights are stored. float32 is slow on a GPU; 16-bit formats can change near ties.",
+        help="How the weights are stored. float32 is slow on a GPU; 16-bit formats can change near ties. 8-bit rounds "
+        "every weight, on a CPU: faster, and another target, whose name says so.",
     )
     _memory()
 

@@ -1,4 +1,4 @@
-"""More settings: proposer options, acceptance rule, draft length; then models, text and sampling."""
+"""The settings: proposer options, acceptance rule, draft length; then models, text and sampling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.ui.widgets import number, switch
 from specdec_core.proposers import PROPOSERS
 from specdec_core.settings import Settings
 
-from . import controls, current, lane_form, model_picker
+from . import controls, current, lane_form, model_picker, prompt
 
 STOPS = (r"\n\n", r"\n")
 WIDE = """
@@ -22,19 +22,31 @@ WIDE = """
 """
 
 
-def draw(models: Family | None) -> None:
-    """All less important settings. `models` are the chosen models once they are loaded."""
+def draw(models: Family | None, lane: bool = True) -> None:
+    """All settings, the important ones first. `models` are the chosen models once they are loaded; `lane`: those of the
+    lab's lane among them."""
     st.html(quirks.style(WIDE))
     with st.container(key="more-settings"):
-        guesses, judges, lengths = st.columns(3, gap="medium")
-        kind = PROPOSERS[state.proposer]
-        with guesses:
-            st.markdown(f"**{plain(kind.title)}**")
-            lane_form.guessing(kind)
-        with judges:
-            lane_form.judging(kind)
-        with lengths:
-            remark = lane_form.lengths(kind)
+        if lane:
+            controls.essentials(models.card.missing if models else {})
+            st.divider()
+            guesses, judges, lengths = st.columns(3, gap="medium")
+            kind = PROPOSERS[state.proposer]
+            with guesses:
+                st.markdown(f"**{plain(kind.title)}**")
+                lane_form.guessing(kind)
+            with judges:
+                lane_form.judging(kind)
+            with lengths:
+                lane_form.lengths(kind)
+                if said := controls.remark():
+                    st.caption(f":material/info: {plain(said)}")
+        else:
+            left, right = st.columns(2, gap="medium")
+            with left:
+                controls.models()
+            with right:
+                controls.temperature()
         st.divider()
         model, text, sampling = st.columns(3, gap="medium")
         with model:
@@ -50,8 +62,6 @@ def draw(models: Family | None) -> None:
             text_settings(models)
         with sampling:
             sampling_settings(models)
-    if said := controls.remark():
-        remark.caption(f":material/info: {plain(said)}")
 
 
 def text_settings(models: Family | None) -> None:
@@ -84,6 +94,7 @@ def text_settings(models: Family | None) -> None:
             disabled=not wrap,
             help="Instructions to the model, before your message. If empty, the template's default is used.",
         )
+    prompt.what_is_read()
 
 
 def sampling_settings(models: Family | None) -> None:

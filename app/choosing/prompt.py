@@ -12,12 +12,10 @@ from specdec_core.foundations.errors import SpecdecError
 from . import current, model_picker, presets
 
 OWN = "own"
-LINE = 72  # about as many characters fit in a line
-LINES = 2, 9  # the fewest and the most that the box shows
 
 
-def prompt_box() -> None:
-    """The prompt, and the examples to start from."""
+def examples() -> None:
+    """The prompts to start from."""
     preset = presets.matching(state.prompt)
     if preset is None:
         state.own_prompt = state.prompt
@@ -33,41 +31,36 @@ def prompt_box() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", key="start-from"):
         if offered:
             _example_picker(titles, family_of.get(preset.id) if preset else None, preset)
-    look_for = f"\n\n**Look for:** {plain(preset.look_for)}" if preset else ""
-    with st.container(gap=None):
-        reading = st.container(key="reading")
-        st.text_area(
-            "Prompt",
-            key=State.prompt.key,
-            persist_state="session",
-            height=_height(state.prompt),
-            help=current.words().prompt_help + look_for,
-        )
+    st.caption(f"Look for: {plain(preset.look_for)}" if preset else current.words().prompt_help)
+
+
+def box() -> None:
+    """The box to type in, two lines high."""
+    st.text_area(
+        "Prompt",
+        key=State.prompt.key,
+        persist_state="session",
+        height=68,
+        label_visibility="collapsed",
+        placeholder="Type a prompt",
+    )
     state.last_prompt = state.prompt
+
+
+def remarks() -> None:
+    """What is wrong with the prompt, or to be known of the models that read it."""
     if len(state.prompt) > page_settings.MAX_PROMPT:
         st.warning(too_long(state.prompt), icon=":material/content_cut:")
-    elif preset is None and current.name() == model_picker.BUNDLED:
+    elif presets.matching(state.prompt) is None and current.name() == model_picker.BUNDLED:
         st.caption(f":material/info: {plain(model_picker.bundled_words())}")
-    with reading:
-        _what_is_read()
 
 
-def _height(text: str) -> int:
-    """Pixels of the box: all lines of a short program, the beginning of a long text."""
-    lines = sum(1 + len(line) // LINE for line in text.splitlines())
-    edge = 28 if lines < LINES[0] else 36  # less is enough below a line that leaves room
-    return 24 * min(max(lines, LINES[0]), LINES[1]) + edge
-
-
-def _what_is_read() -> None:
+def what_is_read() -> None:
     """The whole text that a chat model reads: the message in its template."""
     models = model_picker.loaded()
     if models is None or not models.card.chat_template or not current.wraps():
         return
-    with (
-        st.popover("What the model reads", icon=":material/data_object:", type="tertiary"),
-        st.container(key="templated"),
-    ):
+    with st.expander("What the model reads", icon=":material/data_object:", key="templated"):
         if len(state.prompt) > page_settings.MAX_PROMPT:
             st.caption("The prompt is too long to be shown here.")
             return

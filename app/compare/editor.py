@@ -30,7 +30,7 @@ from . import form, whatif
 
 RACE = "Race"
 WHAT_IF = "What if"
-TABS = (RACE, "Table", "Charts", "Prompts", WHAT_IF, "Take along")
+TABS = (RACE, "Table", "Charts", "Prompts", WHAT_IF, "Export")
 TABLE = (
     NameField("tab", titles=lambda: {name: name for name in TABS}),
     NamesField(

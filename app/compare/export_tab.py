@@ -71,7 +71,11 @@ def show(
 
 def _elsewhere(header: Header, lane: Settings, models: Family | None) -> None:
     """A lane's settings in the terms of each program, one tab each."""
-    target, draft, chat = header.target.name, header.draft.name if header.draft else None, _message(header)
+    target, draft, chat = (
+        header.target.published,
+        header.draft.name if header.draft else None,
+        _message(header),
+    )
     # What the target's own config requested is written out: not every program reads it.
     lane = lane.but(**{name: value for name in OFF if (value := header.settings.get(name)) is not None})
     transformers = portable.transformers_code(

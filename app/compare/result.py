@@ -8,9 +8,10 @@ import streamlit as st
 
 from app import services
 from app.decoding.run import Run
+from app.lanes.naming import letters
 from app.running import headline
 from app.running.flow import Flow
-from app.running.why import Why, held_up_words
+from app.running.why import Why, slowed
 from app.running.why import html as html_of_why
 from app.text import count, plain
 from app.ui import presenter, quirks, tables
@@ -19,12 +20,14 @@ from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
 from specdec_measure.analysis import combined
+from specdec_measure.analysis.advice import ineligible
 from specdec_measure.analysis.diagnosis import why
 from specdec_measure.analysis.memory import MemoryLine
+from specdec_measure.records.repeats import percent
 
 from . import divergences, editor, export_tab, repeats
 from .table import html, megabytes, table
-from .timing import speeds, verdict
+from .timing import answer, speeds, verdict
 
 # A tab is empty until it has been drawn: were the page shorter than the window then, it would jump to its top.
 STYLE = "<style>.st-key-tab > div > :--tab:not(:has(:--element)) { min-height: calc(100vh - 6rem); }</style>"
@@ -39,6 +42,7 @@ def show(run: Flow) -> None:
         run.play(note=origin)
         return
     st.html(quirks.css(STYLE))
+    top = st.container(key="answer")
     if state.tab not in editor.TABS:  # not drawn before, as in a presentation
         state.tab = state.last_picked.get(State.tab.key, editor.RACE)
     tabs = dict(zip(editor.TABS, st.tabs(editor.TABS, key=State.tab.key, on_change="rerun"), strict=True))
@@ -54,6 +58,9 @@ def show(run: Flow) -> None:
                 divergences.draw(shown, traces, numbers)
                 for said in combined.sentences(traces, [shown.request.labels[number] for number in numbers]):
                     st.caption(f":material/call_merge: {plain(said)}")
+    if ready:
+        with top:
+            _answer(shown, traces, numbers)
     draws = _table, _charts, _prompts, _what_if, _take_along
     for name, draw in zip(editor.TABS[1:], draws, strict=True):
         with tabs[name]:
@@ -65,6 +72,26 @@ def show(run: Flow) -> None:
                 st.info("Shown when the race is over." if active else "The run produced nothing to compare.")
 
 
+def _answer(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
+    """The lane to take, on one line, with the button that makes it surer; whatever holds for all lanes is said here."""
+    refused = repeats.begin(shown)
+    labels, out = letters(shown.request.labels), ineligible(shown.request.lanes)
+    if said := answer(traces, numbers, labels, repeats.rows(shown), out):
+        st.markdown(f"#### {plain(said)}")
+    notes = []
+    if disturbed := [labels[number] for number, trace in zip(numbers, traces, strict=True) if slowed(trace)]:
+        notes.append(f"Other programs slowed {', '.join(disturbed)} down in this run.")
+    if loops := [
+        f"{labels[number]} {percent(found.share)} of the text"
+        for number, trace in zip(numbers, traces, strict=True)
+        if number and (found := trace.loops()).spans
+    ]:
+        notes.append(f"Careful, repetition is easy to guess: {', '.join(loops)}.")
+    if notes:
+        st.caption(f":material/info: {plain(' '.join(notes))}")
+    repeats.controls(shown, refused)
+
+
 def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     """Per lane one sentence and one bar: faster or slower than plain decoding, and why."""
     st.markdown("**Why faster, why slower?**")
@@ -72,7 +99,7 @@ def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
     found_of = []
     for number, trace in zip(numbers[1:], traces[1:], strict=True):
         found = why(traces[0], trace)
-        words = found.short + held_up_words(traces[0], trace) if found else _why_unknown(trace)
+        words = found.short if found else _why_unknown(trace)
         if over_repeats := verdict(measured, number):  # which outweigh the one run that the bar is of
             words = f"{over_repeats} First run: {words[0].lower()}{words[1:]}"
         if PROPOSERS[shown.request.lanes[number].proposer].off_the_clock:
@@ -108,7 +135,6 @@ def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[MemoryLine] | None
 
 
 def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
-    refused = repeats.begin(shown)
     measured = repeats.rows(shown)
     lines = ledgers(shown, traces)
     lanes = [shown.request.lanes[number] for number in numbers]
@@ -118,10 +144,11 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     turns = len(speeds(measured, 0))
     repeated = f"speeds and times: the mean of {count(turns, 'repeat')}, without the first run"
     when = repeated if turns else "this run"
-    st.caption(f"measured · this machine, {when}. Memory is computed, and a row that is proved says so.")
+    st.caption(
+        f"measured · this machine, {when}. Memory is calculated, not measured. Proved rows are marked."
+    )
     if noise := repeats.noise(measured):
         st.caption(f":material/warning: {plain(noise)}")
-    repeats.controls(shown, refused)
     repeats.advice(shown)
     with st.expander("What the rows mean", icon=":material/menu_book:"):
         for row in rows:

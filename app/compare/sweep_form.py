@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
 import streamlit as st
-from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.choosing import presets
 from app.decoding.jobs import Busy
@@ -64,13 +64,11 @@ def form(
                 help="Other runs get their turn between cells.",
             )
             st.caption(_size(order) if cases else "Choose at least one kind of text, or bring a file.")
-        if said := _others(kinds, lanes[0].repetition_penalty):
-            st.caption(f":material/repeat: {plain(said)}")
         if said := refusal or refused:
             st.error(plain(said), icon=":material/error:")
 
 
-def _boxes(titles: dict[str, str]) -> tuple[list[str], int, int, UploadedFile | None]:
+def _boxes(titles: dict[str, str]) -> tuple[list[str], int, int, BytesIO | None]:
     """The kinds of text, how many prompts of each, how many repeats, and a file of one's own."""
     if set(state.sweep_families) - titles.keys():  # for models of the other kind
         state.sweep_families = list(titles)
@@ -110,7 +108,7 @@ def _boxes(titles: dict[str, str]) -> tuple[list[str], int, int, UploadedFile | 
 
 
 def _cases(
-    kinds: Sequence[presets.PromptFamily], most: int, file: UploadedFile | None, template: tuple[bool, str]
+    kinds: Sequence[presets.PromptFamily], most: int, file: BytesIO | None, template: tuple[bool, str]
 ) -> tuple[list[Case], str | None]:
     """The prompts, and why those of the file cannot be taken, if so."""
     cases = [
@@ -135,17 +133,6 @@ def _size(order: Order) -> str:
         f"{count(len(order.cases), 'prompt')} × {count(len(order.lanes), 'lane')} × {count(order.repeats, 'repeat')} = "
         f"{count(order.cells, 'cell')}, up to {count(first.max_new_tokens, 'token')} each"
         f"{penalty(first.repetition_penalty)}"
-    )
-
-
-def _others(kinds: Sequence[presets.PromptFamily], swept: float | None) -> str | None:
-    """Which of these kinds are raced alone without the penalty that a sweep has for all, as a sentence, if any."""
-    without = [kind.title for kind in kinds if kind.repetition_penalty == 1]
-    if swept in (None, 1) or not without:
-        return None
-    return (
-        "Every prompt of a sweep gets this penalty. Raced alone, an example of these kinds gets none by default: "
-        f"{', '.join(without)}."
     )
 
 

@@ -200,7 +200,7 @@ def matrix(rows: Sequence[MeasuredCase], about: dict[str, object], provenance: s
         key=State.sweep_measure.key,
         persist_state="session",
         required=True,
-        help="These differ: tokens per pass leaves out what guessing costs, and α leaves out how long drafts are.",
+        help="Three views: τ ignores the cost of guessing, α ignores the length of the draft.",
     )
     address.write([page_settings.SWEEP_MEASURE])
     origin = [provenance, str(about.get("machine", "")), str(about.get("device", ""))]

@@ -26,7 +26,7 @@ from specdec_measure.records.repeats import LOOP, RUN, Loops, percent
 from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.totals import MIN_TOKENS, beyond, wilson
 
-from .timing import Timing, pass_cost, speedup, speedups, timing
+from .timing import Timing, best, pass_cost, speedup, speedups, timing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,7 +175,7 @@ def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int]) -> 
     wide = f'<col style="width:{84 / len(titles):.1f}%">' * len(titles)
     body = "".join(
         f'<tr><th scope="row">{escape(row.title)}<small>{escape(row.brief)}</small></th>'
-        + "".join(_td(cell) for cell in row.cells)
+        + "".join(map(_td, row.cells, best(row.key, [cell.value for cell in row.cells])))
         + "</tr>"
         for row in rows
     )
@@ -196,23 +196,23 @@ linear-gradient(to left,color-mix(in srgb,currentColor 20%,transparent),transpar
 .sd-table{border-collapse:separate;border-spacing:0;width:100%;font-variant-numeric:tabular-nums;font-size:.95rem}
 .sd-table th,.sd-table td{padding:.5rem .75rem;text-align:left;vertical-align:top;
 border-bottom:1px solid color-mix(in srgb,currentColor 16%,transparent);min-width:8.5rem}
-.sd-table thead th{font-weight:600}
-.sd-table thead th span{overflow-wrap:anywhere}
+.sd-table thead th{font-weight:600}.sd-table thead th span{overflow-wrap:anywhere}
 .sd-table thead th>span:last-child{display:block;margin-top:.35rem;font-size:.875rem;line-height:1.3}
-.sd-table tbody th,.sd-table thead th:first-child{font-weight:600;position:sticky;left:0;z-index:1;
-background:var(--page);min-width:9rem}
+.sd-table tbody th,.sd-table thead th:first-child{font-weight:600;position:sticky;left:0;z-index:1;min-width:9rem;
+background:var(--page)}
 .sd-table small{display:block;font-weight:400;font-size:.8rem;opacity:.78;line-height:1.35}
-.sd-table td b{font-weight:650;font-size:1.02rem}
+.sd-table td b{font-weight:650;font-size:1.02rem}.sd-table em{font-style:normal;font-size:.75rem;color:var(--accent)}
 .sd-table td i{display:block;height:4px;border-radius:2px;margin-top:.3rem;background:currentColor;opacity:.55}
 @media (max-width:600px){.sd-table th,.sd-table td{padding:.4rem .5rem;min-width:7.2rem}
 .sd-table tbody th,.sd-table thead th:first-child{min-width:6.8rem}}
 """
 
 
-def _td(cell: Cell) -> str:
+def _td(cell: Cell, mark: bool) -> str:
     bar = f'<i style="width:{max(2.0, 100 * min(1.0, cell.bar)):.1f}%"></i>' if cell.bar is not None else ""
     note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
-    return f"<td><b>{escape(cell.text)}</b>{note}{bar}</td>"
+    best = " <em title='best of these lanes'>best</em>" if mark else ""
+    return f"<td><b>{escape(cell.text)}</b>{best}{note}{bar}</td>"
 
 
 def _speedup(

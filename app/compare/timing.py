@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import fmean, geometric_mean
 from typing import Any
@@ -11,7 +12,7 @@ from app.metrics.numbers import measured_speedup
 from app.text import count
 from specdec_core.record.trace import Trace
 from specdec_measure.analysis.advice import MIN_CASES, compare
-from specdec_measure.analysis.diagnosis import undecided
+from specdec_measure.analysis.diagnosis import undecided, why
 from specdec_measure.sweep.measured import MeasuredCase
 from specdec_measure.sweep.totals import MIN_TOKENS
 
@@ -109,6 +110,72 @@ def speedup(plain: Trace, trace: Trace, repeats: Sequence[MeasuredCase], lane: i
     """A lane's speedup: the geometric mean of its repeats, without any that of the race; None if too few tokens."""
     found = speedups(repeats, lane)
     return geometric_mean(found) if found else measured_speedup(plain.stats, trace.stats)
+
+
+BEST = {
+    **dict.fromkeys(("speedup", "tokens_per_second", "acceptance_rate", "tokens_per_pass"), max),
+    **dict.fromkeys(("target_passes", "wasted", "memory"), min),
+}  # of the table's figures
+
+
+def best(key: str, values: Sequence[Any]) -> list[bool]:
+    """Which lanes have the best value of a figure; none where it has no better and worse, or all are equal.
+
+    Plain decoding, the first, wastes nothing and needs least, so it counts only where more is better.
+    """
+    pick = BEST.get(key)
+    found = [value.get("value") if isinstance(value, dict) else value for value in values]
+    if pick is min:
+        found[0] = None
+    known = [value for value in found if isinstance(value, int | float)]
+    if pick is None or len(set(known)) < 2:
+        return [False] * len(found)
+    return [value == pick(known) for value in found]
+
+
+def answer(
+    traces: Sequence[Trace],
+    numbers: Sequence[int],
+    letters: Sequence[str],
+    repeats: Sequence[MeasuredCase],
+    leave_out: Collection[int] = (),
+) -> str:
+    """Which lane to take, by tokens per pass, which do not depend on the clock, and by the clock; empty if none can be.
+
+    Args:
+        numbers: the lanes' numbers in the run; 0 is plain decoding.
+        letters: what all lanes of the run are called, by number.
+        leave_out: lanes that are never recommended.
+    """
+    lanes = {
+        number: trace
+        for number, trace in zip(numbers, traces, strict=True)
+        if number and number not in leave_out and trace.stats.tokens_per_pass
+    }
+    if not lanes or 0 not in numbers:
+        return ""
+    plain = traces[list(numbers).index(0)]
+    ranked = sorted(lanes, key=lambda number: -(lanes[number].stats.tokens_per_pass or 0.0))
+    by_pass = ", ".join(f"{letters[number]} {lanes[number].stats.tokens_per_pass:.2f}" for number in ranked)
+    found = {number: speedup(plain, trace, repeats, number) or 0.0 for number, trace in lanes.items()}
+    best = max(found, key=lambda number: found[number])
+    measured = speedups(repeats, best)
+    if measured:
+        pair = compare(measured, [1.0] * len(measured))
+        low, high, clear = pair.low, pair.high, pair.clear
+        source = f"over {count(len(measured), 'repeat')}"
+    else:
+        one = why(plain, lanes[best])
+        low, high = (one.low, one.high) if one is not None else (0.0, math.inf)
+        clear, source = low > 1.0, "within this one run"
+    clock = f"{letters[best]}, {found[best]:.2f}× plain decoding"
+    if not found[best] or not math.isfinite(high):
+        clock = "too few tokens to tell"
+    elif clear:
+        clock += f" (95% interval {low:.2f} to {high:.2f} {source})"
+    else:
+        clock = f"undecided ({clock}, 95% interval {low:.2f} to {high:.2f} {source}); repeat the race"
+    return f"By tokens per pass: {by_pass}. By the clock: {clock}."
 
 
 def verdict(repeats: Sequence[MeasuredCase], lane: int) -> str:

@@ -18,7 +18,15 @@ from . import languages, progress, start_room, teaching
 from .files import reading
 from .files.words import Words
 
-PARTS = ("at", "lesson", "claims", "inventory", "question", "worked")  # what an address can request here
+PARTS = (
+    "at",
+    "lesson",
+    "claims",
+    "inventory",
+    "question",
+    "teach",
+    "worked",
+)  # what an address can request here
 UPLOAD, PROBLEM = "home-upload", "home-problem"
 CHOSEN = 2  # of the lessons to choose from
 MARKS = {"done": "✓", "started": "◐", "new": "○"}
@@ -86,33 +94,49 @@ def draw(lessons: list[Listed], words: Words) -> None:
     """The first screen: what the course is, the lessons, the downloads."""
     st.title(words("course.title"), anchor=False)
     st.markdown(words("course.about", time=duration(minutes(lessons), words)))
+    if not presenter.presenting():
+        st.button(
+            words("teaching.title"),
+            on_click=open_part,
+            args=("teach", "1"),
+            icon=":material/co_present:",
+            key="teach",
+        )
     for chosen, group in groupby(lessons, lambda each: each.gallery):
         if chosen:
             st.markdown(words("course.gallery"))
         _cards(list(group), words)
     beside(words)
     take_home(lessons, words)
-    if not presenter.presenting():
-        start_room.draw(words)
-        teaching.builder(
-            {each.id: f"{each.number} · {each.title}" for each in lessons},
-            {
-                key: minutes([each for each in lessons if each.id in ids])
-                for key, ids in teaching.PRESETS.items()
-            },
-            words,
+
+
+def teach(lessons: list[Listed], words: Words) -> None:
+    """The teacher's page: a room, the paths, a link of one's own, and what is printed."""
+    st.title(words("teaching.title"), anchor=False)
+    start_room.draw(words)
+    titles = {each.id: f"{each.number} · {each.title}" for each in lessons}
+    lasts = {
+        name: minutes([each for each in lessons if each.id in ids]) for name, ids in teaching.PRESETS.items()
+    }
+    with st.grid("auto", min_column_width=260, gap="small"):
+        for name, ids in teaching.PRESETS.items():
+            order = [key for key in ids if key in titles]
+            with st.container(border=True, height="stretch", gap="xsmall", key=f"path-{name}"):
+                st.markdown(f"**{words(f'teaching.{name}', minutes=lasts[name])}**")
+                st.caption(plain(" → ".join(titles[key] for key in order)))
+                with st.container(horizontal=True):
+                    for text, present in (("open_path", False), ("present", True)):
+                        st.link_button(words(f"teaching.{text}"), teaching.link(order, [], present, words))
+    teaching.builder(titles, lasts, words)
+    with st.container(horizontal=True):
+        st.button(words("teaching.sheet"), on_click=print_sheets, icon=":material/print:", key="sheets-open")
+        st.button(
+            words("worked.open"),
+            on_click=open_part,
+            args=("worked", "1"),
+            icon=":material/edit_note:",
+            key="worked-open",
         )
-        with st.container(horizontal=True):
-            st.button(
-                words("teaching.sheet"), on_click=print_sheets, icon=":material/print:", key="sheets-open"
-            )
-            st.button(
-                words("worked.open"),
-                on_click=open_part,
-                args=("worked", "1"),
-                icon=":material/edit_note:",
-                key="worked-open",
-            )
 
 
 def minutes(lessons: list[Listed]) -> int:
@@ -209,6 +233,12 @@ def _taken_up() -> None:
         st.session_state[progress.STORE] = progress.from_json(given.getvalue().decode("utf-8", "replace"))
     except ValueError:
         st.session_state[PROBLEM] = True
+
+
+def place(key: str, lessons: list[Listed], words: Words) -> str:
+    """Which of the lessons of a presentation this is, after a space; empty where it is none of them."""
+    ids = [each.id for each in lessons]
+    return f" · {words('course.place', at=ids.index(key) + 1, all=len(ids))}" if key in ids else ""
 
 
 def before(key: str, lessons: list[Listed]) -> Callable[[], None] | None:

@@ -25,6 +25,10 @@ HEADS = """
 :--page h4 { font-size: 1rem !important; padding: 0.2rem 0 !important; }
 :is(.st-key-course-asked, .st-key-course-text) p { font-size: 0.9rem; line-height: 1.35; }
 :--layout:has(> .st-key-course-recorded) { order: 1; } /* the player before the choice of another recording */
+/* The picture first, then the text about it; all in one window (frame.js). */
+:--layout:has(> :is(.st-key-course-text, .st-key-course-formula)) { order: 1; }
+:--layout:has(> .st-key-course-bar) { order: 2; }
+[class*="st-key-course-picture-"] > * { zoom: var(--drawn-share, 1); }
 :--layout:has(> .st-key-course-bar) { padding: 0.15rem 0 !important; }
 [class*="st-key-course-picture-"] { --stage: calc(100dvh - 10.5rem); } /* what title, steps, text and bar leave */
 .st-key-presenter {
@@ -41,6 +45,7 @@ PARTS = ("rail", *MAY_HIDE, "home")
 # Choices of lessons for a class, by their names in the catalogue.
 SHORT = ("race", "weights", "draft-verify", "coin", "length", "fails")
 PRESETS = {
+    "brief": ("race", "draft-verify"),
     "short": SHORT,
     "double": (
         *SHORT[:2],
@@ -90,7 +95,10 @@ def dress(words: Words) -> None:
     with st.container(key="presenter"):
         css = presenter.look()
         if presenter.presenting():
-            css += f"\nhtml {{ font-size: {presenter.LARGE_REM}px !important; }}\n{presenter.CHROME}{HEADS}"
+            css += (
+                f"\nhtml {{ font-size: calc({presenter.LARGE_REM}px * var(--text-share, 1)) !important; }}\n"
+            )
+            css += presenter.CHROME + HEADS
         st.html(quirks.style(css))
         if "rail" in hidden():
             languages.choice(words, short=presenter.presenting())
@@ -109,7 +117,7 @@ def dress(words: Words) -> None:
 
 def builder(titles: dict[str, str], minutes: dict[str, int], words: Words) -> None:
     """Choose lessons, hidden parts and how it opens; shows the link. `minutes` are those of the presets."""
-    with st.expander(words("teaching.title"), icon=":material/co_present:"):
+    with st.expander(words("teaching.own"), icon=":material/co_present:"):
 
         @fragment
         def show() -> None:

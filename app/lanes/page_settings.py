@@ -29,7 +29,7 @@ MAX_SYSTEM = 500  # characters of a system line
 
 TARGET, DRAFT = TextField("target"), TextField("draft")
 DEVICE = named("device", "auto", "cpu", "cuda", "mps")
-DTYPE = named("dtype", "auto", "float32", "bfloat16", "float16")
+DTYPE = named("dtype", "auto", "float32", "bfloat16", "float16", "8-bit")
 CHAT = SwitchField("chat", "Whether the chat template is used", True)
 SYSTEM = TextField(
     "system",

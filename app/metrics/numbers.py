@@ -55,7 +55,7 @@ def unmodelled(lane: Settings) -> str | None:
     """Why the formula does not apply to a lane, in a few words; None if it does."""
     kind = PROPOSERS[lane.proposer]
     if kind.drafts(lane) != "chain":
-        return "the formula covers chains only"
+        return "not available for trees"
     if kind.off_the_clock:
         return "drafting is not on the clock"
     if "length" not in kind.uses:

@@ -109,7 +109,6 @@ def data(
     provenance_note: str = "",
     cursor: Mapping[str, int | str | None] | None = None,
     autoplay: bool = False,
-    brief: bool = False,
     prompt: str | None = None,
     of: str = "",
     rules: Mapping[str, Mapping[str, Any]] | None = None,
@@ -130,7 +129,6 @@ def data(
         provenance: the source of the figures in one word; `provenance_note` names machine and date.
         cursor: where the viewer is to be; see `CURSOR`.
         autoplay: play a replay from its beginning, unless the cursor names a round or the viewer prefers no motion.
-        brief: leave room above the player for the form that starts a run.
         prompt: the prompt's text, shown while a live run has no trace yet.
         of: a name of what is shown, returned with the cursor: an old cursor does not apply to a new run.
         rules: for each acceptance rule by name its `title` and whether it is `lossless`.
@@ -148,7 +146,6 @@ def data(
         "autoplay": autoplay, "prompt": prompt, "compared": compared, "present": present, "addressed": addressed,
         "traces": [dict(trace) for trace in traces],
         "cursor": {name: (cursor or {}).get(name) for name in CURSOR},
-        "brief": brief and not present,
         "rules": {name: dict(rule) for name, rule in (rules or {}).items()},
         "proposers": dict(proposers or {}),
         "view_first": view_first and present,

@@ -28,7 +28,7 @@ def read(accepted: str) -> str:
 
 
 def presets(language: str) -> dict[str, list[str]]:
-    """The lessons of 45 and of 90 minutes, and all of them."""
+    """The lessons of 20, 45 and 90 minutes, and all of them."""
     there = titles(language)
     return {
         **{name: [key for key in lessons if key in there] for name, lessons in teaching.PRESETS.items()},

@@ -69,9 +69,14 @@ class Flow:
         self.kept: LibraryEntry | None = None
         self._desk = desk_of(page)
 
+    @property
+    def untouched(self) -> bool:
+        """Whether there is no run to show and none was asked for; it may be read before anything is drawn."""
+        return not (self._desk.run or "run" in st.query_params or state.go or state.again)
+
     def buttons(self, words: str, on_click: Callable[[], None] | None = None) -> None:
         """Run, and Stop's place next to it; `words` is the help."""
-        with st.container(horizontal=True, vertical_alignment="center", key="run"):
+        with st.container(horizontal=True, vertical_alignment="center", width="content", key="run"):
             self.asked = st.button(
                 "Run",
                 type="primary",
@@ -194,7 +199,6 @@ def stage(
             provenance="recorded",
             provenance_note=example.origin,
             autoplay=True,
-            brief=True,
             present=present,
         )
 

@@ -72,12 +72,12 @@ def show(run: Run) -> None:
         "measured · lossy rule": lossy,
         "measured · texts differ": part,
         "above τ: timing noise": noisy,
-        MEASURED + (", passes held up" if slowed else ""): True,
+        MEASURED + (", slowed by other programs" if slowed else ""): True,
     }
     source = next(mark for mark, holds in marks.items() if holds)
     tiles = [
         _measured(first.stats, other.stats, speedup, source, part),
-        _modelled(lane, first.stats, other.stats, found),
+        *_modelled(lane, first.stats, other.stats, found),
         _acceptance(other),
         *_passes(other.stats),
     ]
@@ -125,24 +125,14 @@ def _measured(base: Stats, stats: Stats, speedup: float | None, source: str, par
     )
 
 
-def _modelled(lane: Settings, base: Stats, stats: Stats, found: Diagnosis | None) -> Tile:
-    unmodelled = numbers.unmodelled(lane)
-    modelled = None if unmodelled else numbers.modelled_speedup(base, stats, lane.draft_length)
-    words = f"{define('Modelled speedup')}\n\n{FORMULA}"
-    if modelled is None:
-        why_not = unmodelled or "rounds drafted fewer than γ tokens, or none"
-        return (
-            "Modelled speedup",
-            NONE,
-            f"{words}\n\nHere it does not apply: {why_not}.",
-            f"none: {unmodelled or 'fewer than γ tokens per round'}",
-        )
-    return (
-        "Modelled speedup",
-        _times(modelled.speedup),
-        words + _formula_and_round(modelled, found),
-        "modelled · Theorem 3.8 (Leviathan et al. 2023)",
-    )
+def _modelled(lane: Settings, base: Stats, stats: Stats, found: Diagnosis | None) -> list[Tile]:
+    """What the formula expects; none where it does not apply."""
+    modelled = numbers.unmodelled(lane) or numbers.modelled_speedup(base, stats, lane.draft_length)
+    if modelled is None or isinstance(modelled, str):
+        return []
+    words = f"{define('Modelled speedup')}\n\n{FORMULA}" + _formula_and_round(modelled, found)
+    source = "modelled · Theorem 3.8 (Leviathan et al. 2023)"
+    return [("Modelled speedup", _times(modelled.speedup), words, source)]
 
 
 def _acceptance(other: Trace) -> Tile:

@@ -12,8 +12,6 @@ from app.decoding.run import Run
 from app.lanes import page_settings
 from app.lanes.lane import Lane, to_address, usual
 from app.records import examples as recorded
-from specdec_core.record.trace import Trace
-from specdec_core.settings import Settings
 
 from . import downloads, headline
 
@@ -83,22 +81,20 @@ class Shown:
 
     id: str
     traces: tuple[dict[str, str], ...]
-    prompt: str
-    lane: Settings
     look_for: str
     origin: str
-    family: str
-    chat: bool
 
 
 @cache
-def example(proposer: str, family: str) -> Shown | None:
-    """The recorded example that introduces a proposer: the first bundled one for this family of models, else for
-    another. None if there is none."""
-    found = sorted(recorded.recipes()[0], key=lambda recipe: recipe.family != family)  # stable
-    for recipe in found:
-        if recipe.lanes()[-1].proposer == proposer and recorded.files().keys() >= set(recipe.files):
-            header = Trace.from_json(recorded.files()[recipe.files[-1]].read_bytes()).header
+def example(named: str | None, proposer: str, family: str) -> Shown | None:
+    """The recorded example of that name, else the one that introduces a proposer: the first bundled one for this family
+    of models, else for another. None if there is none."""
+    found = sorted(
+        recorded.recipes()[0], key=lambda recipe: (recipe.id != named, recipe.family != family)
+    )  # stable
+    there = [recipe for recipe in found if recorded.files().keys() >= set(recipe.files)]
+    for recipe in there:
+        if recipe.id == named or recipe.lanes()[-1].proposer == proposer:
             built = recorded.build(recipe)
             labels = [controls.label(lane) for lane in recipe.lanes()]
             return Shown(
@@ -107,11 +103,7 @@ def example(proposer: str, family: str) -> Shown | None:
                     {"label": label, "url": f"/traces/{name}.json"}
                     for label, name in zip(labels, recipe.files, strict=True)
                 ),
-                prompt=header.prompt,
-                lane=Settings(**header.settings),
                 look_for=built.look_for,
-                origin=f"{header.machine}, {header.created[:10]}",
-                family=recipe.family,
-                chat=header.chat,
+                origin=f"{built.machine}, {built.recorded[:10]}",
             )
     return None

@@ -31,12 +31,11 @@ MEANS = {
     "one.",
     "the pass with drafting alongside": "The extra time of the target's pass because it reads several tokens and "
     "the draft runs beside it.",
-    "held up by something else": "What passes of this lane that took at least twice their median time took beyond it: "
+    "slowed by other programs": "What passes of this lane that took at least twice their median time took beyond it: "
     "another program was using the processor, or the models had just been loaded.",
     "time that the width does not explain": "How much longer the target's passes took than passes of that width do.",
     "other work": "Judging and committing: the time outside the models, beyond what plain decoding takes for it.",
 }
-LONGER = " Plain decoding's delay also lengthens one plain round, the unit of the bar below."
 WORTH = 0.05  # of a lane's time: what passes that were held up took is said from here on
 ROOM = 1.04  # the scale ends a little after the largest value
 
@@ -50,33 +49,21 @@ class Why:
     found: Diagnosis | None
 
 
+def slowed(trace: Trace) -> float:
+    """The seconds for which other programs slowed its passes; 0 where they hardly matter."""
+    seconds = sum(held_up(trace).values())
+    return seconds if seconds >= WORTH * trace.stats.decode_s else 0.0
+
+
 def held_up_words(plain: Trace, lane: Trace) -> str:
-    """A sentence on either lane's passes that something else held up, after a space; empty where they hardly matter."""
-    parts, longest = [], {}
-    for name, trace in (("this lane's", lane), ("plain decoding's", plain)):
-        lost = held_up(trace)
-        seconds = longest[name] = sum(lost.values())
-        if not lost or seconds < WORTH * trace.stats.decode_s:
-            longest[name] = 0.0
-            continue
-        many = f"{len(lost)} of {name} passes together"
-        if len(lost) == 1:
-            many = f"one of {name} {len(trace.rounds)} passes"
-        parts.append(f"{many} took {1e3 * seconds:.0f} ms longer than the median")
-    if not parts:
+    """A sentence on either lane's passes that other programs slowed, after a space; empty where they hardly matter."""
+    lost = {"this lane's": slowed(lane), "plain decoding's": slowed(plain)}
+    named = [f"{name} passes by {1e3 * seconds:.0f} ms" for name, seconds in lost.items() if seconds]
+    if not named:
         return ""
-    words = " and ".join(parts)
-    own, base = (
-        trace.stats.decode_s - lost for trace, lost in zip((lane, plain), longest.values(), strict=True)
-    )
+    own, base = lane.stats.decode_s - lost["this lane's"], plain.stats.decode_s - lost["plain decoding's"]
     without = lane.stats.tokens / own / (plain.stats.tokens / base)
-    ratio = lane.stats.tokens / lane.stats.decode_s / (plain.stats.tokens / plain.stats.decode_s)
-    would = "still be" if f"{without:.2f}" == f"{ratio:.2f}" else "be"
-    longer = LONGER if longest["plain decoding's"] else ""
-    return (
-        f" {words[0].upper()}{words[1:]}: something else slowed the machine down. The speedup includes this; "
-        f"without it, it would {would} about {without:.2f}×.{longer}"
-    )
+    return f" Other programs slowed {' and '.join(named)}; without that, about {without:.2f}×."
 
 
 def html(lanes: Sequence[Why]) -> str:
@@ -127,7 +114,7 @@ def _bar(found: Diagnosis, most: float) -> str:
 
 def _kind(name: str) -> str:
     """The class of a segment; drafting, passes and other work look as on the player's time axis."""
-    kinds = {"one plain round": "s0", "drafting": "s1", "other work": "s4", "held up by something else": "s5"}
+    kinds = {"one plain round": "s0", "drafting": "s1", "other work": "s4", "slowed by other programs": "s5"}
     return kinds.get(name, "s3" if name.startswith("time ") else "s2")
 
 
@@ -146,12 +133,12 @@ box-shadow:0 0 0 1px var(--page)}
 .sd-why i{display:block;height:100%}
 .sd-why i:first-child{border-radius:3px 0 0 3px}
 .sd-why .s0{background:color-mix(in srgb,var(--target) 62%,var(--page))}
-.sd-why .s1{background:repeating-linear-gradient(0deg,var(--draft) 0 2px,
+.sd-why .s1{background:repeating-linear-gradient(0deg in srgb,var(--draft) 0 2px,
 color-mix(in srgb,var(--draft) 40%,transparent) 2px 4px)}
-.sd-why .s2{background:repeating-linear-gradient(90deg,color-mix(in srgb,var(--target) 62%,var(--page)) 0 3px,
+.sd-why .s2{background:repeating-linear-gradient(90deg in srgb,color-mix(in srgb,var(--target) 62%,var(--page)) 0 3px,
 color-mix(in srgb,var(--target) 30%,var(--page)) 3px 6px)}
 .sd-why .s3{background:var(--muted)}
-.sd-why .s5{background:repeating-linear-gradient(45deg,var(--page) 0 2px,
+.sd-why .s5{background:repeating-linear-gradient(45deg in srgb,var(--page) 0 2px,
 color-mix(in srgb,var(--target) 62%,var(--page)) 2px 7px)}
 .sd-why .s4{background:color-mix(in srgb,var(--text) 22%,var(--page))}
 .sd-why ul{display:flex;flex-wrap:wrap;gap:.15rem 1rem;list-style:none;margin:.35rem 0 0;padding:0;font-size:.875rem;

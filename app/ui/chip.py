@@ -45,7 +45,7 @@ def _dashed(colour: str, lengths: tuple[int, ...]) -> str:
     for place, length in enumerate(lengths):
         stops.append(f"{colour if place % 2 == 0 else 'transparent'} {at}px {at + length}px")
         at += length
-    return f"repeating-linear-gradient(90deg,{','.join(stops)})"
+    return f"repeating-linear-gradient(90deg in srgb,{','.join(stops)})"
 
 
 def _deep(colour: str) -> str:

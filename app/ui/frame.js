@@ -26,6 +26,7 @@ export default function ({ data, setTriggerValue }) {
   followScheme(selectors.app);
   closeMenu(page, selectors.menu);
   if (top !== null) toTop(top, selectors.main);
+  fitWindow(selectors.main);
   const [part, turn] = reveal, before = last.turn;
   last.turn = turn;
   if (part && before !== undefined && before !== turn) bring(part, turn);
@@ -74,6 +75,33 @@ function closeMenu(page, selector) {
   if (before === undefined || before === page || !matchMedia("(max-width: 768px)").matches) return;
   const button = document.querySelector(selector);
   if (button instanceof HTMLElement) button.click();
+}
+
+const NARROW = 600; // px: there a presentation is scrolled like any page
+/** What is tried in turn, as shares of the size of the text and of pictures. */
+const SHARES = [1, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55].flatMap((text) => [[text, 1], [text, text]]);
+
+/** A step of a presented lesson, which nobody scrolls, is in one window whatever changes on it. @param {string} selector */
+function fitWindow(selector) {
+  const main = document.querySelector(selector);
+  const page = main?.firstElementChild;
+  if (!(main instanceof HTMLElement) || !page || main.dataset.fits) return;
+  main.dataset.fits = "looked after";
+  const fits = (/** @type {number[]} */ shares) => {
+    ["--text-share", "--drawn-share"].forEach((name, at) => root.style.setProperty(name, String(shares[at])));
+    return main.scrollHeight <= main.clientHeight + 1;
+  };
+  let last = "";
+  const look = () => {
+    const presented = document.querySelector(".st-key-leave") && document.querySelector(".st-key-course-bar");
+    if (!presented || innerWidth < NARROW) fits([1, 1]);
+    else SHARES.some(fits);
+    if (last === root.style.cssText) return;
+    last = root.style.cssText;
+    dispatchEvent(new Event("resize")); // charts fill their place anew
+  };
+  new ResizeObserver(look).observe(page);
+  addEventListener("resize", look);
 }
 
 /** What is new is shown from its top, and Tab and the arrow keys begin there. @param {string} top @param {string} selector */

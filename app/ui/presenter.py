@@ -29,48 +29,28 @@ CHROME = """
 html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge leave to the player */
 """
 
-# The lab's recorded race is to be in sight below the choices: what is above it takes little room. On a phone the race
-# comes before the choices, and Run stays at the bottom of the screen; a run of the visitor's own is shown below them.
-LAB = """
-/* "More" stands at the end of the label's line: nothing moves when it comes or goes */
-.st-key-start-from { position: relative; }
-.st-key-start-from > :has(button[kind="tertiary"]) {
-  position: absolute; inset-block-start: -0.25rem; inset-inline-end: 0; width: auto;
-}
-.st-key-start-from button[kind="tertiary"] { min-height: 1.75rem; }
-.st-key-start-from [data-variant="pills"] { padding-inline: 0.45rem; } /* in one row at 1280 pixels */
-.st-key-look-for { margin-block: -0.5rem; }
-@media (min-width: 1101px) { /* one line: the player does not move when its second half comes or goes */
-  .st-key-look-for { flex-wrap: nowrap; }
-  .st-key-look-for > :nth-child(2) { flex: 1 1 20rem; min-width: 20rem; }
-  .st-key-look-for :--caption p { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-}
+# The form of the lab and the comparison is one line; on a phone the prompt has a line of its own, above its Run.
+DESK = """
+.st-key-desk > .st-key-prompt { flex: 1 1 16rem; }
+:--app .st-key-desk kbd { display: none; }
+/* Nothing moves as they are filled, or have nothing more to say. */
+.st-key-desk { min-block-size: 6.375rem; }
+.st-key-landing > :first-child { min-block-size: 24rem; }
+:--layout:has(> .st-key-presenter):not(:has(button)) { position: absolute; }
+.st-key-notice { min-block-size: 1.5rem; }
+:--layout:has(> .st-key-notice:empty) { display: flex !important; }
+.st-key-stage:has(.st-key-look-for) { --stage: calc(100dvh - 17rem); --stage-least: 24rem; } /* below the form */
 @media (max-width: 640px) {
-  :--page > :--vertical:has(.st-key-look-for) > :has(.st-key-title) { order: -2; }
-  :--page > :--vertical:has(.st-key-look-for) > :is(:has(> .st-key-look-for), :has(> .st-key-stage)) { order: -1; }
-  :--page:has(.st-key-look-for) { padding-block-end: 5rem; }
-  :--main:has(.st-key-look-for) { scroll-padding-block-end: 5rem; } /* what has the focus is not under it */
-  :--page:has(.st-key-look-for) .st-key-run {
-    position: fixed; inset-inline: 0; inset-block-end: 0; z-index: 20; box-sizing: border-box; width: 100%;
-    padding: 0.6rem 1rem max(0.6rem, env(safe-area-inset-bottom));
-    background: var(--page); border-top: 1px solid color-mix(in srgb, currentColor 20%, transparent);
-  }
-  :--page:has(.st-key-look-for) .st-key-run > :first-child { flex: 1; }
-  :--page:has(.st-key-look-for) .st-key-run > :first-child button { width: 100%; }
+  .st-key-desk { min-block-size: 10.25rem; }
+  .st-key-desk > .st-key-prompt { flex-basis: 100%; }
 }
-"""
-# In the line of the prompt's label, beside its help.
-READING = """
-:--layout:has(> .st-key-reading) { block-size: 0; z-index: 1; pointer-events: none; } /* the label's help lies below */
-.st-key-reading > * { align-self: flex-end; inline-size: fit-content; margin-inline-end: 2rem; }
-@media print { .st-key-reading { display: none; } } /* nothing opens on paper, where it lies over the label */
-.st-key-reading button { min-block-size: 1.5rem; padding-block: 0; pointer-events: auto; }
 """
 # Run beside Stop, also where a browser rounds letters' widths. While a run is watched, Run is out of sight: Stop then
 # stands where the player's controls will be; on a screen with room for one column, where they come after what does not
 # fit, in the page's head.
 RUN = f"""
 .st-key-run {{ flex-wrap: nowrap; }}
+.st-key-stop_run:has(button:disabled) {{ display: none; }}
 .st-key-stop_run:has(button:enabled) {{
   position: fixed; inset-inline: 0; inset-block-end: 0.9rem; z-index: 20; inline-size: fit-content; margin-inline: auto;
 }}
@@ -87,7 +67,7 @@ def presenting() -> bool:
 
 def look() -> str:
     """Fixes to Streamlit's own look on every page."""
-    return quirks.SIGNS + READING + RUN
+    return quirks.SIGNS + DESK + RUN
 
 
 def nothing_to_show() -> None:
@@ -96,9 +76,9 @@ def nothing_to_show() -> None:
         st.info("There is no run to present. Leave (Escape), and start or open one.", icon=":material/info:")
 
 
-def dress(page: str = "") -> None:
+def dress() -> None:
     """The page's own style; in a presentation without everything but the player, Streamlit's frame too. Call first."""
-    css = look() + (LAB if page == "lab" else "")
+    css = look()
     if presenting():
         css += f"{TYPE}\n{CHROME}\n{AWAY} {{ display: none !important; }}"
     # Always in the layout, even when empty: Streamlit would otherwise redraw everything after it.

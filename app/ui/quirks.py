@@ -108,6 +108,7 @@ NO_KEYS_WITHOUT_ROOM = (
 # takes fingers, from as far around as a finger is wide.
 NO_SWIPES = """
 @media (pointer: coarse) {
+  :is(input, textarea, select) { font-size: max(16px, 1em) !important; } /* else Safari zooms in */
   :--slider > [data-rac] { pointer-events: none; touch-action: pan-y !important; }
   :--slider > [data-rac] > [data-rac] { pointer-events: auto; }
   :--slider > [data-rac] > [data-rac]::after { content: ""; position: absolute; inset: -16px; }

@@ -163,7 +163,6 @@ class State:
     family_marks = Kept(lambda: 0)  # how often another kind of example was marked than was chosen
     last_picked = Kept[dict[str, str]](dict)  # by widget, the last choice
     settled = Kept[str | None](_nothing)  # the models that the settings were last adapted to
-    ready_now = Kept[str | None](_nothing)  # models that became ready since the last run
 
     presented = Kept[bool | None](_nothing)  # whether the whole page was last drawn as a presentation
 

@@ -116,7 +116,7 @@ def page(name: str, depth: int) -> Endpoint:
         if name == "start":
             data |= {"presets": lesson_plan.presets(language), "titles": lesson_plan.titles(language)}
             data["rooms"] = await hosted(request)
-        if name == "screen":
+        if name in ("start", "screen"):
             data["address"] = room_address.shared(request)
         if name == "host":
             data["models"] = [

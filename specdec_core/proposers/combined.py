@@ -16,6 +16,7 @@ from .contract import Proposer, Resources, TreeShape
 from .draft.draft_model import DraftModel
 from .draft.early_exit import EarlyExit
 from .draft.parallel_draft import ParallelDraft
+from .heads.block import WholeBlock
 from .heads.eagle import Eagle
 from .heads.eagle3 import Eagle3
 from .heads.medusa import Medusa
@@ -23,9 +24,9 @@ from .heads.mtp import Mtp
 from .lookup.prompt_lookup import PromptLookup
 from .lookup.suffix import Suffix
 
-Model = Literal["draft-model", "parallel-draft", "medusa", "eagle", "eagle3", "mtp", "early-exit"]
+Model = Literal["draft-model", "parallel-draft", "medusa", "eagle", "eagle3", "mtp", "block", "early-exit"]
 MODELS: dict[str, type[Proposer]] = {
-    kind.name: kind for kind in (DraftModel, ParallelDraft, Medusa, Eagle, Eagle3, Mtp, EarlyExit)
+    kind.name: kind for kind in (DraftModel, ParallelDraft, Medusa, Eagle, Eagle3, Mtp, WholeBlock, EarlyExit)
 }
 LONGEST_MATCH = 16
 
@@ -140,5 +141,7 @@ def _lookup_options(options: Any) -> Any:
 
 def _model_options(options: Any) -> Any:
     kind = MODELS[options.model]
-    tree = dict(zip(("depth", "top_k", "nodes"), options.tree, strict=False))
+    names = (name for name in ("depth", "top_k", "nodes") if name in kind.Options.model_fields)
+    given = dict(zip(("depth", "top_k", "nodes"), options.tree, strict=False))
+    tree: dict[str, Any] = {name: given[name] for name in names if name in given}
     return read(f"the proposer '{kind.name}'", kind.Options, tree)

@@ -38,6 +38,10 @@ Numbers = Annotated[list[Annotated[int, Field(ge=-1, le=10**9)]], Field(max_leng
 Fact = int | float | str | bool | Numbers | Annotated[list[Numbers], Field(max_length=100)] | None
 
 
+EIGHT_BITS = ", 8-bit"
+"""What ends the name of a model whose weights were rounded to 8 bits."""
+
+
 @dataclass(slots=True)
 class ModelInfo:
     """Which model took part: its name as given (never a path), and its number of parameters."""
@@ -49,6 +53,11 @@ class ModelInfo:
     """Those that a pass over one token reads: all but an input embedding that is not the output matrix as well."""
     output_rows: Annotated[int | None, Field(ge=0, le=10**9)] = None
     """Of heads: the rows of the target's output matrix that a pass reads besides; 0 with a matrix of their own."""
+
+    @property
+    def published(self) -> str:
+        """Its name without what was done to its weights here."""
+        return self.name.removesuffix(EIGHT_BITS)
 
 
 @dataclass(slots=True)

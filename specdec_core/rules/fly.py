@@ -12,24 +12,24 @@ from specdec_core.record.schema import Verdict
 from specdec_core.sampling import residual
 
 from .base import Decision, Judgement, Rule
-from .speculative_sampling import at_nodes, judge_greedy, over
+from .speculative_sampling import at_nodes, over
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from specdec_core.tree import Drafts, TokenTree
 
-LIKELIEST = 3  # tokens over which the entropy is taken
+    from .recorded import RecordedRound
 
 
 class Fly(Rule):
     """Loose verification (Li et al. 2025, arXiv 2511.22972), as vLLM applies it to sampled chains (`fly`).
 
-    A guess that fails its coin stays nevertheless if the entropy of the target's three likeliest tokens there (their
-    probabilities made to sum to 1, in nats) is at least `entropy`, the target does not rule it out, and the next
-    `window` guesses are there and pass their own coins. So whether a token stays depends on tokens after it, which is
-    one reason why the text does not follow the target's distribution. At temperature 0 p is one-hot, without entropy,
-    and the rule is exact; vLLM looks at the models' own probabilities there.
+    A guess that fails its coin stays nevertheless if the entropy of the target there is at least `entropy` (in nats;
+    vLLM takes it over the three likeliest tokens), the target does not rule it out, and the next `window` guesses are
+    there and pass their own coins. So whether a token stays depends on tokens after it, which is one reason why the
+    text does not follow the target's distribution. At temperature 0 p is one-hot, without entropy, and the rule is
+    exact; vLLM looks at the model's own probabilities there.
     """
 
     name = "fly"
@@ -45,8 +45,8 @@ class Fly(Rule):
         entropy: float = Field(
             0.3,
             ge=0.0,
-            le=1.1,
-            description="The least entropy of the target, over its three likeliest tokens.",
+            le=30.0,
+            description="The least entropy of the target, in nats, at a guess that failed.",
         )
         window: int = Field(
             6,
@@ -75,38 +75,47 @@ class Fly(Rule):
         if not tree.is_chain:
             raise ValueError("FLy judges chains, got a tree with branches")
         p_at, q_at = at_nodes(tree, p, q)
-        limits = [min(1.0, over(*pair)) for pair in zip(p_at, q_at, strict=True)]
+        limits = _limits(p_at, q_at)
+        unsure: list[float] = torch.special.entr(p[: len(tree)]).sum(-1).tolist()
+        decision = self._decide(limits, p_at, unsure, coins)
+        final = p[decision.end]
+        if decision.end < len(tree):
+            drafted = torch.zeros_like(final) if q is None else q[decision.end]
+            if q is None:
+                drafted[tree.tokens[decision.end]] = 1.0
+            final = residual(final, drafted)
+        judgement = decision.then(tree, final)
+        judgement.limits = limits
+        return judgement
+
+    def judge_recorded(self, seen: RecordedRound) -> Decision:
+        limits = _limits(seen.p, seen.q)
+        decision = self._decide(limits, seen.p, seen.entropy, seen.coins)
+        if seen.met is not None:
+            pairs = zip(decision.thresholds, seen.met, strict=False)
+            decision.thresholds = [new if old is None or new is None else old for new, old in pairs]
+        return decision
+
+    def _decide(
+        self, limits: Sequence[float], p_at: Sequence[float], entropy: Sequence[float], coins: Sequence[float]
+    ) -> Decision:
+        """How far a chain is kept; per node where its coin passes, p of its token, and p's entropy at its parent."""
+        size, kept = len(limits), 0
         passes = [coin < limit for coin, limit in zip(coins, limits, strict=True)]
-        unsure = _entropies(p[: len(tree)])
-        kept = 0
-        thresholds: list[float | None] = [None] * len(tree)
-        verdicts: list[Verdict] = ["unreached"] * len(tree)
-        for node in range(len(tree)):
+        thresholds: list[float | None] = [None] * size
+        verdicts: list[Verdict] = ["unreached"] * size
+        for node in range(size):
             following = passes[node + 1 : node + 1 + self.options.window]
             resumes = len(following) == self.options.window and all(following)
-            loose = resumes and p_at[node] > 0.0 and unsure[node] >= self.options.entropy
+            loose = resumes and p_at[node] > 0.0 and entropy[node] >= self.options.entropy
             thresholds[node] = 1.0 if loose else limits[node]
             verdicts[node] = "accepted" if loose or passes[node] else "rejected"
             if verdicts[node] == "rejected":
                 break
             kept += 1
-        final = p[kept]
-        if kept < len(tree):
-            drafted = torch.zeros_like(final) if q is None else q[kept]
-            if q is None:
-                drafted[tree.tokens[kept]] = 1.0
-            final = residual(final, drafted)
-        judgement = Decision(list(range(kept)), verdicts, thresholds).then(tree, final)
-        judgement.limits = limits
-        return judgement
-
-    def judge_greedy(self, tree: TokenTree, best: Sequence[int], coins: Sequence[float]) -> Decision:
-        return judge_greedy(tree, best, coins)
+        return Decision(list(range(kept)), verdicts, thresholds)
 
 
-def _entropies(p: Tensor) -> list[float]:
-    """Of the likeliest tokens of each row, (n, V), in nats."""
-    top = p.topk(min(LIKELIEST, p.shape[-1])).values
-    shares = top / top.sum(-1, keepdim=True)
-    entropies: list[float] = torch.special.entr(shares).sum(-1).tolist()
-    return entropies
+def _limits(p_at: Sequence[float], q_at: Sequence[float]) -> list[float]:
+    """Where each node's own coin passes."""
+    return [min(1.0, over(*pair)) for pair in zip(p_at, q_at, strict=True)]

@@ -27,7 +27,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .architectures.llama import Joined
+from specdec_core.runtime.joined import Joined
+
 from .compiled.products import CompiledProduct, suits
 from .machine import available_bytes
 

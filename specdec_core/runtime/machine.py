@@ -14,7 +14,8 @@ from specdec_core.foundations.errors import ModelError
 from specdec_core.foundations.lazy_torch import torch
 
 DTYPES = ("float32", "bfloat16", "float16")
-WEIGHTS = ("16-bit", "8-bit")
+EIGHT = "8-bit"
+WEIGHTS = ("auto", "16-bit", EIGHT)
 
 
 def choose_device(device: str | torch.device) -> torch.device:
@@ -44,38 +45,42 @@ def choose_device(device: str | torch.device) -> torch.device:
 
 
 def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
-    """`auto` is bfloat16 on cuda and float32 elsewhere.
+    """`auto` is bfloat16 on cuda and float32 elsewhere; 8-bit weights are computed in float32.
 
     Raises:
         ModelError: if there is none of that name.
     """
     dtype = str(dtype).removeprefix("torch.")
+    if dtype == EIGHT:
+        return torch.float32
     if dtype == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     if dtype not in DTYPES:
-        raise ModelError(f"There is no dtype '{dtype}'; expected auto, {', '.join(DTYPES)}.")
+        raise ModelError(f"There is no dtype '{dtype}'; expected auto, {', '.join((*DTYPES, EIGHT))}.")
     chosen: torch.dtype = getattr(torch, dtype)
     return chosen
 
 
-def choose_bits(weights: str, device: torch.device, dtype: torch.dtype) -> int:
-    """The bits of a weight.
+def choose_bits(weights: str, device: torch.device, dtype: torch.dtype, usual: int = 16) -> int:
+    """The bits of a weight; `auto` is `usual` where this machine can compute with it.
 
     Raises:
         ModelError: if there are no such weights, or this machine cannot compute with them.
     """
     if weights not in WEIGHTS:
-        raise ModelError(f"There are no weights '{weights}'; expected {' or '.join(WEIGHTS)}.")
-    if weights == "16-bit":
+        raise ModelError(f"There are no weights '{weights}'; expected {', '.join(WEIGHTS)}.")
+    if weights == "16-bit" or (weights == "auto" and usual == 16):
         return 16
     from .compiled.library import library
 
-    if device.type != "cpu" or dtype != torch.float32 or library() is None:
+    if device.type == "cpu" and dtype == torch.float32 and library() is not None:
+        return 8
+    if weights == EIGHT:
         raise ModelError(
             "8-bit weights are computed in float32 on a CPU with AVX2, under Linux; this is "
             f"{str(dtype).removeprefix('torch.')} on {describe(device)}. Choose 16-bit weights."
         )
-    return 8
+    return 16
 
 
 def describe(device: torch.device) -> str:

@@ -153,9 +153,7 @@ class Diagnosis:
     @property
     def loss(self) -> str:
         """The main loss; one more sentence where repeated text flatters the lane."""
-        repeats = (
-            f" {'This flatters the lane: ' if self.flattered else ''}{self.repeats}." if self.repeats else ""
-        )
+        repeats = f" {'Careful: ' if self.flattered else ''}{self.repeats}." if self.repeats else ""
         return f"{self._cause()}.{repeats}"
 
     @property
@@ -164,7 +162,7 @@ class Diagnosis:
         return {
             "drafting": "drafting",
             "width": self._pass,
-            "held up": "held up by something else",
+            "held up": "slowed by other programs",
             "unexplained": "time that the width does not explain",
             "overhead": "other work",
         }
@@ -176,29 +174,28 @@ class Diagnosis:
     def _cause(self) -> str:
         if self.cause == "nothing":
             return "No single loss stands out"
-        rate = self.alpha
-        right = "" if rate is None else f" (α = {rate:.0%})"
-        longest = f"{self.guessed:.2f} tokens were guessed"
-        if rate is None:
-            longest = f"the longest path guessed had {self.guessed:.2f} tokens"
-        missing = "" if rate is None else f" at α = {rate:.0%}"
         shown = dict(zip((name for name, _ in self.segments), self.hundredths, strict=True))
-        named = {cause: f"{shown.get(name, 0.0):.2f} of a plain round" for cause, name in self._names.items()}
+        cost = {cause: _of_a_round(shown.get(name, 0.0)) for cause, name in self._names.items()}
+        reading = "drafting beside the check" if self.beside else "checking several tokens at once"
         words = {
-            "acceptance": f"rejected guesses{right}: {longest} a round, and {self.accepted:.2f} were accepted",
-            "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",
-            "drafting": f"drafting, {named['drafting']}",
-            "width": f"{self._pass}, {named['width']}",
-            "overhead": f"the work around the models, {named['overhead']}",
-            "held up": f"something else that held passes up, {named['held up']}",
-            "unexplained": f"passes slower than their width explains, {named['unexplained']}",
+            "acceptance": f"wrong guesses: of {self.guessed:.1f} in a row, {self.accepted:.1f} were accepted",
+            "few guesses": f"guesses that were not made, worth up to {self.unguessed:.1f} tokens a round",
+            "drafting": f"making the guesses, {cost['drafting']}",
+            "width": f"{reading}, {cost['width']} on top",
+            "overhead": f"the work around the models, {cost['overhead']}",
+            "held up": f"other programs that slowed passes, {cost['held up']}",
+            "unexplained": f"passes slower than their width explains, {cost['unexplained']}",
         }[self.cause]
         mine = self._names.get(self.cause, "")
         others = [name for name in self._names.values() if name != mine]
         alike = [
-            f", and as much to {name}" for name in others if name in shown and shown[name] == shown.get(mine)
+            f", and as much for {name}" for name in others if name in shown and shown[name] == shown.get(mine)
         ]
-        return f"Most was lost to {words}{''.join(alike)}"
+        return f"Biggest cost: {words}{''.join(alike)}"
+
+
+def _of_a_round(cost: float) -> str:
+    return f"{cost:.0%} of a plain round" if cost < 1 else f"{cost:.1f} plain rounds"
 
 
 def undecided(speedup: float) -> str:

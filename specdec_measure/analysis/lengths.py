@@ -17,6 +17,7 @@ from specdec_core.lengths import LengthPolicy, policy_class, read_options
 from specdec_core.lengths.survival import Survival
 from specdec_core.record.trace import Trace
 from specdec_core.round import Context, Outcome
+from specdec_core.rules import lossy
 from specdec_core.runtime.timing.pass_times import Curve, pass_time
 from specdec_core.sampling import Warp
 from specdec_core.settings import Settings
@@ -41,7 +42,7 @@ class Replayed:
         seconds: for the whole text, in the curve's unit.
         tokens: of the text.
         lengths: drafted in each round.
-        regret: its time over the oracle's, less 1.
+        regret: its time over that of the oracle, which may draft as far as the record goes, less 1.
     """
 
     policy: str
@@ -69,6 +70,10 @@ def stretches(trace: Trace) -> list[Stretch]:
     """
     if trace.header.settings.get("temperature") != 0.0:
         raise TraceError("Draft lengths are replayed on greedy records; record one at temperature 0.")
+    if lossy(trace):
+        raise TraceError(
+            "Draft lengths are replayed on records of exact rules, and this one's keeps wrong guesses."
+        )
     found: list[Stretch] = []
     for row in trace.rounds:
         size = row.nodes_read
@@ -116,7 +121,7 @@ def replayed(
         seconds += sum(times)
         lengths.append(drafted)
         at += accepted + 1
-    best = oracle(found, most, curve, cost)
+    best = oracle(found, max(len(one.confidences) for one in found), curve, cost) if found else 0.0
     return Replayed(policy, seconds, len(found), tuple(lengths), seconds / best - 1.0 if best else 0.0)
 
 

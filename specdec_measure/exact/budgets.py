@@ -31,8 +31,7 @@ POLICIES: tuple[Policy, ...] = ("prefix-only", "stale", "drawn-token", "live")
 
 
 def best_budget(survivals: Sequence[float], times: Sequence[float]) -> int:
-    """The number of guesses with the most expected tokens per time; the smallest of equals. `times`: of a round that
-    sends 0, 1, 2, … guesses."""
+    """How many guesses promise most tokens per time; `times`: of rounds that send 0, 1, 2, … guesses."""
     tokens = accumulate(survivals, initial=1.0)
     speeds = [expected / time for expected, time in zip(tokens, times, strict=False)]
     return speeds.index(max(speeds))

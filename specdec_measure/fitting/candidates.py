@@ -67,7 +67,7 @@ _SPACE: dict[str, list[Changes]] = {
     "combined": [
         {"options": {"model": model, "least": least, "copies": copies}}
         for least, copies in ((3, 10), (5, 16), (2, 5))
-        for model in ("draft-model", "eagle")
+        for model in ("draft-model", "block", "eagle")
     ],
     "recycling": [{"options": {"nodes": nodes}} for nodes in (4, 16, 8, 32)],
     "lookahead": [

@@ -321,7 +321,7 @@ def _finish(settings: Settings, found: Elsewhere, program: str, rule_there: str 
 
 
 def _head(settings: Settings, found: Elsewhere) -> list[str]:
-    return [f"# {about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
+    return [f"# {about(settings)}", *(f"# Differs: {sentence}" for sentence in found.missing)]
 
 
 def _flags(found: Elsewhere) -> list[str]:

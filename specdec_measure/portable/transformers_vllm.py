@@ -128,7 +128,7 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
     assisted = bool(found.draft) and proposer_class(settings.proposer).uses_draft()
     lines = [
         f"# {about(settings)}",
-        *(f"# Not here: {sentence}" for sentence in (*found.missing, *_requested(requested))),
+        *(f"# Differs: {sentence}" for sentence in (*found.missing, *_requested(requested))),
     ]
     names = ["AutoModelForCausalLM", "AutoTokenizer"]
     if settings.stop:
@@ -210,7 +210,7 @@ def vllm_code(settings: Settings, target: str, draft: str | None = None, chat: C
     """A command that serves the target with these settings, and the request; `chat` as above."""
     found = for_vllm(settings, path(draft) if draft else None)
     missing = [*found.missing, *_sizes(found, path(target), path(draft) if draft else None)]
-    lines = [f"# {about(settings)}", *(f"# Not here: {sentence}" for sentence in missing)]
+    lines = [f"# {about(settings)}", *(f"# Differs: {sentence}" for sentence in missing)]
     command = f"vllm serve {shlex.quote(path(target))}"
     if found.config is not None:
         command += f" \\\n    --speculative-config {shlex.quote(json.dumps(found.config))}"

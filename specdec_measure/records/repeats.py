@@ -121,11 +121,15 @@ class Loops:
 
     @property
     def remark(self) -> str:
-        """A short form, to go next to a figure: "70% of the text repeats, before that τ = 1.80"."""
+        """A short form, to go next to a figure: how much repeats, and the tokens per pass before it."""
         if not self.spans:
             return ""
-        before = f", before that τ = {self.before.tokens_per_pass:.2f}" if self.before is not None else ""
-        return f"{percent(self.share)} of the text repeats{before}"
+        before = (
+            f" (before it {self.before.tokens_per_pass:.2f} tokens per pass)"
+            if self.before is not None
+            else ""
+        )
+        return f"{percent(self.share)} of the text is repetition, which is easy to guess{before}"
 
 
 def percent(share: float) -> str:

@@ -424,7 +424,24 @@ def test_the_difference_strip_s_rows_are_named_shortly_where_that_tells_them_apa
     assert rows("Draft, γ = 2", "Draft, γ = 4") == ["Draft, γ\u00a0=\u00a02", "Draft, γ\u00a0=\u00a04"]
 
 
+def firm(table: pd.DataFrame) -> pd.DataFrame:
+    """The same figures of enough prompts that agree."""
+    return table.assign(compared=8, speedup_q1=table["speedup"], speedup_q3=table["speedup"])
+
+
+def test_a_cell_that_may_be_luck_is_neither_faster_nor_slower(table: pd.DataFrame) -> None:
+    """Catches: a cell in the colour of “faster” above a sentence that calls three prompts too few to tell."""
+    lane = table["lane"] == 1
+    sure, few, wide = (firm(table.assign(speedup=1.25)) for _ in range(3))
+    few.loc[lane, "compared"] = 3
+    wide.loc[lane, "speedup_q1"] = 0.9
+    for made, sign in ((sure, "▲"), (few, "≈"), (wide, "≈")):
+        heat = charts.comparison_matrix(made, "speedup", "measured").figure.data[0]
+        assert heat.text[0][0].startswith(f"{sign} 1.25×") and (heat.z[0][0] > 0) == (sign == "▲")
+
+
 def test_the_matrix_holds_the_summary(table: pd.DataFrame) -> None:
+    table = firm(table)
     chart = charts.comparison_matrix(table, "speedup", "measured")
     (heat,) = chart.figure.data
     lines = {(line["family"], line["lane"]): line for line in table.to_dict("records")}
@@ -496,7 +513,7 @@ def test_slower_is_seen_as_well_as_faster(table: pd.DataFrame) -> None:
     made.loc[made["lane"] == 1, "speedup"] = 0.8
     made.loc[made["lane"] == 2, "speedup"] = 1.25
     made.loc[made["lane"] == 3, "speedup"] = 0.97
-    heat = charts.comparison_matrix(made, "speedup", "measured").figure.data[0]
+    heat = charts.comparison_matrix(firm(made), "speedup", "measured").figure.data[0]
     assert heat.z[0][0] == pytest.approx(-heat.z[0][1])
     assert heat.z[0][2] < -0.001
     opacity = [float(re.findall(r"[\d.]+", colour)[-1]) for _, colour in SLOWER_FASTER]

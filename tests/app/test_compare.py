@@ -512,7 +512,7 @@ def test_repeats_bring_a_spread_and_advice(fresh: Runs, monkeypatch: pytest.Monk
         measured_speedup(*(fresh.get(param(at, "run")).traces[lane].stats for lane in (0, 1))),  # type: ignore[union-attr]
         geometric_mean(speedups(job.rows, 1)),
     )
-    for tab in ("Race", "Charts", "Take along", "What if"):
+    for tab in ("Race", "Charts", "Export", "What if"):
         again = opened(tokens="24", tab=tab, run=param(at, "run"))
         again.query_params["repeats"] = job.id
         again.run()
@@ -569,7 +569,7 @@ def test_repeats_pressed_again_add_to_those_before(fresh: Runs, monkeypatch: pyt
 
 
 def test_every_tab_opens_after_a_run(fresh: Runs) -> None:
-    for name in ("Table", "Charts", "Prompts", "What if", "Take along"):
+    for name in ("Table", "Charts", "Prompts", "What if", "Export"):
         at = raced_page(opened(tokens="20", tab=name), fresh)
         assert not at.exception, name
     assert len(at.code) >= 5
@@ -597,7 +597,7 @@ def test_every_tab_opens_after_a_run(fresh: Runs) -> None:
 def test_why_and_where_they_part_stand_below_the_race(fresh: Runs) -> None:
     at = raced_page(opened(tokens="32"), fresh)
     (shown,) = (part for element in at.get("html") if "sd-why" in (part := element.proto.body))
-    assert shown.count("Most was lost to") + shown.count("No single loss") == shown.count('class="bar"') == 2
+    assert shown.count("Biggest cost:") + shown.count("No single loss") == shown.count('class="bar"') == 2
     run = fresh.get(param(at, "run"))
     assert run is not None
     spots = differences(run.traces[1], run.traces[2]).spots
@@ -636,7 +636,7 @@ def test_a_link_that_hides_parts_opens_the_whole_comparison(fresh: Runs) -> None
         "draft-model",
         "branching",
     ]
-    assert [tab.label for tab in at.tabs] == ["Race", "Table", "Charts", "Prompts", "What if", "Take along"]
+    assert [tab.label for tab in at.tabs] == ["Race", "Table", "Charts", "Prompts", "What if", "Export"]
     assert any("sd-why" in element.proto.body for element in at.get("html")) and not at.warning
     assert not hides(" ".join(element.proto.body for element in at.get("html")))
 

@@ -15,7 +15,7 @@ from app.compare.export_tab import checked
 from app.compare.repeats import noise
 from app.compare.table import STYLE, frame, table
 from app.compare.table import html as as_html
-from app.compare.timing import speedups, verdict
+from app.compare.timing import answer, best, speedups, verdict
 from app.metrics.differences import Differences
 from app.metrics.numbers import measured_speedup
 from app.running.why import Why, html
@@ -54,6 +54,42 @@ def test_repeats_decide_what_is_called_faster(ratios: list[float], said: str) ->
         for lane, seconds in enumerate((2.0, 2.0 / ratio))
     ]
     assert verdict(cells, 1) == said
+
+
+@pytest.mark.parametrize(
+    ("fast", "clock"),
+    [
+        ([1.2, 1.3, 1.25, 1.3, 1.2, 1.3], "C, 1.26× plain decoding (95% interval 1.2"),
+        ([1.28, 0.88, 1.2, 0.95, 1.1, 0.97], "undecided (C, 1.05× plain decoding, 95% interval 0."),
+    ],
+)
+def test_the_answer_names_the_lane_to_take_by_passes_and_by_the_clock(
+    traces: list[Trace], fast: list[float], clock: str
+) -> None:
+    """Catches: a ranking by a disturbed clock; a lossy lane that is recommended; a lead that is luck."""
+    letters = ("A", "B", "C", "D")
+    ranked = sorted((1, 2), key=lambda at: -(traces[at].stats.tokens_per_pass or 0.0))
+    passes = ", ".join(f"{letters[at]} {traces[at].stats.tokens_per_pass:.2f}" for at in ranked)
+    cells = [
+        MeasuredCase("own", "prompt", lane, "x", turn, tokens=40, seconds=seconds)
+        for turn, ratio in enumerate(fast)
+        for lane, seconds in enumerate((2.0, 2.0 / 0.9, 2.0 / ratio, 0.1))
+    ]
+    said = answer(traces, range(4), letters, cells, leave_out=[3])
+    assert said.startswith(f"By tokens per pass: {passes}. By the clock: {clock}")
+    assert ("repeat the race" in said) == clock.startswith("undecided") and "D" not in said
+    once = answer(traces, range(4), letters, [], leave_out=[3])
+    assert "within this one run" in once
+    assert answer(traces[:1], [0], letters, []) == ""
+
+
+def test_the_best_cells_of_the_table_are_marked(traces: list[Trace]) -> None:
+    """Catches: the most passes marked as best; plain decoding, which wastes nothing, as the best guesser."""
+    rows = {row.key: [cell.value for cell in row.cells] for row in table(traces, LANES)}
+    for key, pick in (("tokens_per_pass", max), ("target_passes", min)):
+        found = [getattr(trace.stats, key) for trace in traces]
+        assert best(key, rows[key]) == [value == pick(found) for value in found]
+    assert not best("wasted", rows["wasted"])[0] and not any(best("text", rows["text"]))
 
 
 def test_repeats_give_the_speedup_its_spread(traces: list[Trace]) -> None:

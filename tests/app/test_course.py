@@ -405,9 +405,9 @@ def test_of_the_gallery_two_count_and_the_way_on_leads_past_the_others() -> None
     assert [each.id for each in gallery] == ids[ids.index(gallery[0].id) :][: len(gallery)], (
         "they follow each other"
     )
-    assert len(gallery) == 7
+    assert len(gallery) == 8
     others = sum(each.minutes for each in lessons if not each.gallery)
-    assert overview.minutes(lessons) == others + round(2 * sum(each.minutes for each in gallery) / 7)
+    assert overview.minutes(lessons) == others + round(2 * sum(each.minutes for each in gallery) / 8)
     kept = progress.CourseProgress()
     for each in gallery[:2]:
         kept.of(each.id).predict = kept.of(each.id).check = progress.answer("x", False)
@@ -429,11 +429,17 @@ def test_the_order_is_one_in_which_nothing_is_used_before_it_is_explained() -> N
 def test_a_teacher_chooses_a_lecture_of_three_quarters_of_an_hour_or_twice_that() -> None:
     """Catches: a preset that names a lesson which does not exist, or takes far longer than a lecture."""
     lessons = overview.listed("en", "")
-    for name, low, high in (("short", 40, 50), ("double", 75, 100)):
+    for name, low, high in (("brief", 12, 22), ("short", 40, 50), ("double", 75, 100)):
         chosen = [each for each in lessons if each.id in teaching.PRESETS[name]]
         assert [each.id for each in chosen] == list(teaching.PRESETS[name])
         assert low <= overview.minutes(chosen) <= high, (name, overview.minutes(chosen))
     at = page()
+    press(at, "teach")
+    links = [each.proto.url for each in at.get("link_button")]
+    for ids in teaching.PRESETS.values():
+        wanted = f"order={','.join(ids)}&lesson={ids[0]}"
+        assert sum(wanted in link for link in links) == 2
+        assert sum(f"{wanted}&present=1" in link for link in links) == 1
     press(at, "teach-short")
     assert at.session_state["teach-order"] == list(teaching.SHORT)
 

@@ -199,13 +199,14 @@ def test_turning_the_dial() -> None:
 
 
 def test_a_target_cut_off_at_the_threshold_by_hand(given: dial.With) -> None:
-    """One guess on one row: p without its last two tokens is (4/7, 3/7, 0, 0), so every text of it is 0.3 away; a
+    """One guess on one row: p without its last two tokens is (4/7, 3/7, 0, 0), so it keeps 0.7 of the guesses; a
     threshold above all tokens keeps the likeliest. Catches: a row that is not made whole again, a distance from the cut
     target instead of the whole one, the other rule's threshold."""
     rows = tuple(tuple(given.p[0]) for _ in given.p)
     found = rules.cut_target(rows, rows, 1, "confidence", (("threshold", 0.3),))
     assert found.first == pytest.approx((4 / 7, 3 / 7, 0, 0))
-    assert found.distance == pytest.approx(1 - 0.7**2)  # of two tokens: one kept, and the bonus
+    # kept (0.7) and followed by the cut target, or corrected (0.3) and followed by p, against p twice
+    assert found.distance == pytest.approx(0.7 + 0.3 * 0.7 - 0.7**2)
     alone = rules.cut_target(rows, rows, 1, "confidence", (("threshold", 0.99),))
     assert alone.first == pytest.approx((1, 0, 0, 0))
     entropy = -sum(x * math.log(x) for x in rows[0])

@@ -38,6 +38,7 @@ def test_the_sheet_asks_and_answers_only_with_its_key() -> None:
 
 def test_the_page_shows_it_and_leads_back() -> None:
     at = page()
+    press(at, "teach")
     press(at, "worked-open")
     assert at.query_params["worked"] in ("1", ["1"]) and "<b>B A" not in sent(at)
     at.toggle(key="worked-with-key").set_value(True).run()

@@ -79,7 +79,7 @@ def lab_states(page: Page, url: str) -> Iterator[str]:
         page.get_by_role("dialog").get_by_text(inside).first.wait_for()
         yield box
         page.keyboard.press("Escape")
-    page.get_by_text("More settings").click()
+    page.locator(".st-key-more button").first.click()
     page.get_by_role("spinbutton", name="Seed").wait_for()
     yield "settings"
     page.get_by_role("button", name=RUN).first.click()
@@ -102,9 +102,11 @@ def compare_states(page: Page, url: str) -> Iterator[str]:
     page.goto(f"{url}/compare?tokens=17&{families}")
     page.locator(".st-key-lane-B").get_by_role("button", name="Change").click()
     page.locator(".st-key-lane-form").wait_for()
-    page.get_by_text("Models, text and seed").click()
-    page.get_by_role("spinbutton", name="Seed").wait_for()
     yield "a lane's form"
+    page.locator(".st-key-more button").first.click()
+    page.get_by_role("spinbutton", name="Seed").wait_for()
+    yield "settings"
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Ready-made").click()
     page.get_by_text("Lossy rules").wait_for()
     yield "ready-made comparisons"
@@ -119,7 +121,7 @@ def compare_states(page: Page, url: str) -> Iterator[str]:
         ("Charts", ".js-plotly-plot >> nth=6"),
         ("Prompts", ".st-key-sweep_start"),
         ("What if", ".sd-rows:visible"),
-        ("Take along", "[data-testid=stCode] >> nth=0"),
+        ("Export", "[data-testid=stCode] >> nth=0"),
     ):
         page.get_by_role("tab", name=name, exact=True).click()
         page.locator(ready).wait_for()

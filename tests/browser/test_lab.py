@@ -66,7 +66,9 @@ def test_it_boots_without_a_complaint_and_shows_a_recorded_run_which_it_says_to_
     log.info("interactive after %.2f s", time.monotonic() - began)
     expect(page).to_have_title("Specdec Lab")
     expect(page.get_by_role("heading", name="Specdec Lab")).to_be_visible()
-    expect(page.get_by_role("button", name="Stop")).to_be_disabled()
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    expect(page.locator(".st-key-landing")).to_contain_text("Recorded 20")
+    page.locator(".st-key-step button").click()
     expect(page.locator(".lane")).to_have_count(2)
     expect(page.locator(".provenance:not(.slowed)")).to_contain_text("recorded")
     seen_together(page)
@@ -74,6 +76,7 @@ def test_it_boots_without_a_complaint_and_shows_a_recorded_run_which_it_says_to_
 
 def test_a_run_shows_both_lanes_then_numbers_charts_and_a_replay(open_page: Open) -> None:
     page = open_page("/?tokens=32")
+    page.locator(".st-key-step button").click()
     expect(page.locator(".lane")).to_have_count(2)
     page.evaluate(SHIFTS)
     run_to_the_end(page)
@@ -101,7 +104,7 @@ def test_escape_stops_a_run_and_what_was_decoded_stays(open_page: Open, server: 
     page.keyboard.press("Escape")
     until(lambda: server.busy() == 0, 5)
     expect(page.get_by_text("Target passes saved")).to_be_visible()
-    expect(page.get_by_role("button", name="Stop")).to_be_disabled()
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
     assert page.locator(".lane").nth(1).locator(".tok").count() > 0
     assert "stopped, " in server.log().splitlines()[-1]
 
@@ -137,6 +140,7 @@ def test_control_and_enter_in_the_prompt_box_run_what_was_just_typed(open_page: 
 def test_a_run_opens_at_a_place_of_its_own_and_a_reload_where_the_keys_have_led(open_page: Open) -> None:
     """Catches: a shared link to a new run that opens at a round chosen in the demo, where no number stands yet."""
     page = open_page("/?tokens=32")
+    page.locator(".st-key-step button").click()
     page.locator(".control.first").click()
     page.locator(".control.next").click()
     page.wait_for_url(re.compile(r"[?&]round=1"), wait_until="commit")
@@ -144,7 +148,7 @@ def test_a_run_opens_at_a_place_of_its_own_and_a_reload_where_the_keys_have_led(
     page.wait_for_timeout(1_000)
     address = str(page.evaluate("location.href"))
     assert "run=" in address and "round=" not in address
-    expect(page.locator(".pace")).to_contain_text("The end shows all")  # not where the demo was
+    expect(page.locator(".pace")).to_contain_text("for the result")  # not where the demo was
     page.locator(".player").focus()
     page.keyboard.press("Home")
     for _ in range(3):
@@ -161,16 +165,18 @@ def test_a_run_opens_at_a_place_of_its_own_and_a_reload_where_the_keys_have_led(
 
 def test_settings_go_to_the_address_and_come_back_from_it(open_page: Open) -> None:
     page = open_page("/?proposer=prompt-lookup&seed=11")
+    page.locator(".st-key-more button").first.click()
     page.get_by_role("slider", name="Guesses per round").press("ArrowRight")
+    page.keyboard.press("Escape")
     box = page.get_by_role("textbox", name="Prompt")
     box.fill("A pig, a dog")
     box.blur()
     page.wait_for_url(lambda url: "gamma=5" in url and "prompt=A+pig%2C+a+dog" in url, wait_until="commit")
     page.reload()
     expect(page.get_by_role("textbox", name="Prompt")).to_have_value("A pig, a dog")
+    page.locator(".st-key-more button").first.click()
     expect(page.get_by_role("slider", name="Guesses per round")).to_have_value("5")
     expect(page.get_by_role("combobox", name="Proposer")).to_have_value("Prompt lookup")
-    page.get_by_text("More settings").click()
     expect(page.get_by_role("spinbutton", name="Seed")).to_have_value("11")
 
 
@@ -227,6 +233,7 @@ def test_the_way_back_leads_to_the_page_before_not_through_the_viewers_moves(ope
     bar.get_by_role("link", name="Library").click()
     page.get_by_text("Nothing here yet").wait_for()
     bar.get_by_role("link", name="Lab").click()
+    page.locator(".st-key-step button").click()
     expect(page.locator(".lane")).to_have_count(2)
     page.locator(".player").focus()
     steps = page.evaluate("history.length")
@@ -249,7 +256,7 @@ def test_the_way_back_from_the_comparison_leads_to_the_settings_that_were_left(o
     page.wait_for_url(re.compile("/compare"), wait_until="commit")
     page.go_back(wait_until="commit")
     page.wait_for_url(re.compile("tokens=61&seed=9"), wait_until="commit")
-    page.get_by_role("button", name="More settings").click()
+    page.locator(".st-key-more button").first.click()
     expect(page.get_by_role("spinbutton", name="New tokens")).to_have_value("61")
     expect(page.get_by_role("spinbutton", name="Seed")).to_have_value("9")
     page.keyboard.press("Escape")
@@ -283,7 +290,7 @@ def test_a_branching_run_draws_its_trees_and_its_options_come_back_with_the_link
     page.keyboard.press("ArrowDown")
     expect(page.locator(".tree .chip").first).to_be_visible()
     expect(page.locator(".tree .chip.accepted, .tree .chip.rejected").first).to_be_visible()
-    page.get_by_text("More settings").click()
+    page.locator(".st-key-more button").first.click()
     expect(page.get_by_role("slider", name="Width")).to_have_value("4")
     page.get_by_role("slider", name="Width").press("ArrowRight")
     page.wait_for_url(re.compile(r"o\.width=5"), wait_until="commit")

@@ -94,6 +94,7 @@ def said(page: Page, text: str) -> None:
 def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> None:
     """Catches: a state that a page does not follow, an answer that a reload loses, a page that axe refuses."""
     host = visit("/r/start")
+    said(host, "Start the server with HOST=0.0.0.0 make run")  # before it is too late
     no_findings(host)
     enter(host, "form button.main")
     host.locator("#state").wait_for()
@@ -102,6 +103,8 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     screen = visit(f"/r/{code}/screen", color_scheme="dark")
     anna = visit(f"/r/{code}", **SMALL, color_scheme="dark")
     ben = visit("/r?lang=de", **SMALL)
+    said(screen, "HOST=0.0.0.0 make run")
+    expect(screen.locator("img")).to_have_count(0)  # a code that nobody else could open
     said(ben, "Dem Raum beitreten")
     no_findings(ben)
     ben.get_by_label("Code").fill(f"{code[:3].lower()} {code[3:]}")
@@ -164,7 +167,7 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
 
     ben.context.set_offline(True)
     press(host, "watch")
-    said(ben, "Ihre Lehrperson zeigt")  # Chromium keeps an open stream; nothing new can be fetched
+    said(ben, "Ihre Lehrperson steuert")  # Chromium keeps an open stream; nothing new can be fetched
     expect(ben.locator("#picture > *")).to_have_count(0)
     ben.context.set_offline(False)
     complaints[:] = [each for each in complaints if "ERR_INTERNET_DISCONNECTED" not in each]

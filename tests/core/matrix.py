@@ -76,8 +76,8 @@ def proposals(models: sd.Models, person: bool = False) -> list[tuple[str, dict[s
     return [
         (name, options)
         for name, kind in sd.PROPOSERS.items()
-        if kind.why_not(models, person) is None
         for options in option_sets(kind.Options)
+        if kind.resolved(kind.Options(**options)).why_not(models, person) is None
     ]
 
 

@@ -18,10 +18,15 @@ from transformers.models.qwen2 import Qwen2ForCausalLM
 from transformers.models.qwen3 import Qwen3ForCausalLM
 
 import specdec_core as sd
+from app.choosing import defaults
+from specdec_core.engine import plan
+from specdec_core.models import catalogue
 from specdec_core.models.bundle import HubModel
+from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.compiled import library, products
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.tree import TokenTree
+from specdec_measure.testing import scripted
 
 pytestmark = pytest.mark.skipif(library.library() is None, reason="no build for this processor")
 
@@ -250,3 +255,13 @@ def test_the_builds_are_those_of_the_source(tmp_path: Path) -> None:
     for path in build(tmp_path):
         assert path.read_bytes() == (library.FOLDER / path.name).read_bytes(), path.name
         assert isinstance(library.opened(path), ctypes.CDLL)
+
+
+def test_a_lane_that_leaves_its_tree_out_has_the_one_that_pays_on_a_cpu() -> None:
+    """Catches: Python, the command line and the app with other trees for one proposer, and a setting not obeyed."""
+    models = scripted(lambda ids: [1.0, 1.0], lambda ids: [1.0, 1.0])
+    models.target.info = ModelInfo(f"{catalogue.CHAT}, 8-bit", 1)
+    found = plan._usual(models, sd.Settings(proposer="eagle", options={"nodes": 9}))
+    assert found.options == {**defaults.begins(catalogue.CHAT, "eagle"), "nodes": 9}
+    models.device = "cuda"
+    assert plan._usual(models, sd.Settings(proposer="eagle")).options == {}

@@ -361,9 +361,33 @@ def test_cost_aware_learns_from_what_was_judged() -> None:
     assert len(policy.survival.judged) == 3
 
 
+def test_cost_aware_leaves_a_bad_round_earlier_at_a_good_pace() -> None:
+    """The same guesses after rounds that wrote much and after rounds that wrote little, against brute force. Catches: a
+    round judged by its own tokens per second alone, a pace of which the drafting is left out."""
+    curve, cost = [1.0, 1.1, 1.2, 1.3, 1.4], 0.2
+    for accepted in (4, 0):
+        policy, settings = _policy("cost-aware", 4, curve=curve, cost_ratio=cost)
+        context = _context(settings, 4)
+        for _ in range(3):
+            for at in range(1, 5):
+                policy.more(context, at, 0.9)
+            policy.observe(context, Outcome(list(range(accepted)), [0] * (accepted + 1)))
+        pace, rate = (accepted + 1) / (4 * cost + curve[4]), policy.accepted / policy.judged
+        chance = policy.survival.chance(0, 0.55)
+        worth = [
+            1 + sum(chance * rate**more for more in range(n)) - pace * (n * cost + curve[n])
+            for n in range(1, 5)
+        ]
+        assert policy.best([chance], 4) == 1 + worth.index(max(worth))
+        policy.accepted, policy.judged = 5.0, 10.0  # the same hopes at either pace
+        left = policy.best([0.5], 4)
+        assert left == (1 if accepted else 2), (pace, left)
+
+
 def test_cost_aware_sends_the_best_number_of_a_blocks_slots() -> None:
-    """Against brute force on 200 random blocks and machines, after the rounds that send everything. Catches: a pass
-    charged per slot, T(n) for T(n + 1), a survival that is not a product, slots that were not sent taken for judged."""
+    """Against brute force on 200 random blocks and machines, after the rounds that send everything, by the pace of the
+    one round so far. Catches: a pass charged per slot, T(n) for T(n + 1), a survival that is not a product, slots that
+    were not sent taken for judged."""
     rng, answers = random.Random(8), set()
     for _ in range(200):
         curve = [1.0, *sorted(1.0 + rng.random() for _ in range(7))]
@@ -375,8 +399,9 @@ def test_cost_aware_sends_the_best_number_of_a_blocks_slots() -> None:
         assert [place for place, _, _ in policy.survival.judged] == [0, 1]
         sent = policy.slots(_context(settings, 7, round=3), confidences)
         survivals = [math.prod(confidences[: at + 1]) for at in range(7)]
-        speeds = [(1 + sum(survivals[:n])) / (cost + curve[n]) for n in range(8)]
-        assert sent == speeds.index(max(speeds))
+        pace = 2 / (cost + curve[7])  # of the one round so far
+        worth = [1 + sum(survivals[:n]) - pace * (cost + curve[n]) for n in range(8)]
+        assert sent == worth.index(max(worth))
         policy.observe(_context(settings, 7, round=3), Outcome(list(range(sent)), [0] * (sent + 1)))
         assert len(policy.survival.judged) == 2 + sent
         answers.add(sent)

@@ -105,7 +105,7 @@ def test_the_copied_code_runs_with_a_draft_of_another_tokenizer(
     assert run(portable.transformers_code(wanted, TARGET, str(tmp_path), prompt=PROMPT)) == plain
     sampled = portable.transformers_code(wanted.but(temperature=0.7), TARGET, str(tmp_path), prompt=PROMPT)
     assert 0 < len(run(sampled)) <= LENGTH  # drawn, so that it may end early
-    assert ("# Not here: Drafting by text" in sampled) == (proposer == "text-draft")
+    assert ("# Differs: Drafting by text" in sampled) == (proposer == "text-draft")
 
 
 def test_every_name_is_one_that_transformers_knows_and_validates() -> None:
@@ -207,7 +207,7 @@ def test_what_the_target_s_own_config_sets_is_said_where_it_is_not_supported_her
     requested = Generation(not_done=("typical_p",))
     text = portable.transformers_code(settings(), TARGET, DRAFT, requested=requested)
     assert (
-        "# Not here: The target's generation_config.json sets typical_p: applied there, not supported here."
+        "# Differs: The target's generation_config.json sets typical_p: applied there, not supported here."
         in text
     )
 
@@ -296,7 +296,7 @@ def test_each_choice_without_a_counterpart_has_its_line_in_each_server(
     program: str, choices: dict[str, Any], said: str
 ) -> None:
     text = SERVERS[program](settings(**choices), "org/target", "org/draft")
-    assert any(line.startswith("# Not here: ") and said in line for line in text.splitlines())
+    assert any(line.startswith("# Differs: ") and said in line for line in text.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -314,8 +314,8 @@ def test_sglang_is_told_at_which_temperature_a_tree_was_chosen(
     choices: dict[str, Any], said: str | None
 ) -> None:
     text = SERVERS["SGLang"](settings(proposer="eagle", **choices), "org/target", "org/draft")
-    lines = [line for line in text.splitlines() if line.startswith("# Not here: tree_temperature")]
-    assert [f"# Not here: {said} SGLang chooses the tree at temperature 1."] * (said is not None) == lines
+    lines = [line for line in text.splitlines() if line.startswith("# Differs: tree_temperature")]
+    assert [f"# Differs: {said} SGLang chooses the tree at temperature 1."] * (said is not None) == lines
 
 
 def test_a_tree_s_length_policy_is_said_without_γ() -> None:
@@ -323,7 +323,7 @@ def test_a_tree_s_length_policy_is_said_without_γ() -> None:
     for policy in ("confidence", "cost-aware"):
         text = SERVERS["SGLang"](settings(proposer="eagle", length_policy=policy), "org/target", "org/draft")
         assert (
-            f"# Not here: length policy = {policy}: the same amount is drafted in every round there."
+            f"# Differs: length policy = {policy}: the same amount is drafted in every round there."
             in text.splitlines()
         )
 
@@ -404,7 +404,7 @@ def test_what_transformers_cannot_do_is_said_and_not_replaced(proposer: str) -> 
         if other
         else "transformers has no such proposer"
     )
-    assert f"# Not here: {sd.PROPOSERS[proposer].title}: {said}" in text
+    assert f"# Differs: {sd.PROPOSERS[proposer].title}: {said}" in text
     assert "assistant" not in re.sub(r"^#.*$", "", text, flags=re.M)
 
 
@@ -424,7 +424,7 @@ def test_what_transformers_cannot_do_is_said_and_not_replaced(proposer: str) -> 
 def test_each_choice_without_a_counterpart_has_its_comment_line(choices: dict[str, Any], said: str) -> None:
     for line in code(settings(**choices)).splitlines():
         if said in line:
-            assert line.startswith("# Not here: ")
+            assert line.startswith("# Differs: ")
             break
     else:
         raise AssertionError(f"nothing is said about {choices}")
@@ -473,7 +473,7 @@ def test_vllm_gets_a_command_that_a_shell_and_json_read(
     assert command[:3] == ["vllm", "serve", "org/target"]
     assert found == config
     if config is None and choices["proposer"] != "none":
-        assert "# Not here: " in portable.vllm_code(settings(**choices), "t")
+        assert "# Differs: " in portable.vllm_code(settings(**choices), "t")
 
 
 MATCHES = ("longest", "first", "last", "most-frequent")
@@ -578,7 +578,7 @@ def test_the_same_distribution_is_not_promised_where_a_setting_is_missing(
         "vLLM": lambda: portable.vllm_code(wanted, "org/t", "org/d"),
         **{name: lambda name=name: SERVERS[name](wanted, "org/t", "org/d") for name in SERVERS},  # type: ignore[misc]
     }
-    (seed,) = [line for line in texts[program]().splitlines() if line.startswith("# Not here: seed = ")]
+    (seed,) = [line for line in texts[program]().splitlines() if line.startswith("# Differs: seed = ")]
     assert ("its distribution is the same" in seed) == (reason is None)
     assert reason is None or f"its distribution is another one: {reason}" in seed
 
@@ -598,7 +598,7 @@ def test_the_same_distribution_is_not_promised_where_a_setting_is_missing(
 def test_what_vllm_does_not_take_as_it_is_has_its_line(choices: dict[str, Any], said: str) -> None:
     """Catches: a configuration with which vLLM 0.32 does not start, or that it ignores, without a word."""
     text = portable.vllm_code(settings(**choices), "org/target", "org/draft")
-    assert any(line.startswith("# Not here: ") and said in line for line in text.splitlines())
+    assert any(line.startswith("# Differs: ") and said in line for line in text.splitlines())
     config = served(settings(**choices))[1] or {}
     assert not (config.get("use_heterogeneous_vocab") and "draft_sample_method" in config)
     assert ("rejection_sample_method" in config) == (choices == {"rule": "block", "temperature": 0.5})
@@ -609,11 +609,11 @@ def test_a_draft_of_another_size_is_said_to_be_refused_by_vllm() -> None:
     wanted = settings(proposer="parallel-draft")
     text = portable.vllm_code(wanted, TARGET, "specdec-draft-parallel")
     assert (
-        "# Not here: This draft: vLLM refuses it, since it has 4,097 tokens and the target has 4,096." in text
+        "# Differs: This draft: vLLM refuses it, since it has 4,097 tokens and the target has 4,096." in text
     )
     assert "vLLM refuses it" not in portable.vllm_code(settings(), TARGET, DRAFT)
     unknown = portable.vllm_code(settings(), "smollm2-135m-instruct", "smollm2-draft")
-    assert "# Not here: A draft with another number of tokens than the target: vLLM refuses it." in unknown
+    assert "# Differs: A draft with another number of tokens than the target: vLLM refuses it." in unknown
 
 
 @pytest.mark.parametrize(
@@ -634,7 +634,7 @@ def test_what_llama_cpp_does_otherwise_has_its_line(
 ) -> None:
     """Catches: a server that never guesses, or that keeps guesses by another rule than the lane, without a word."""
     text = servers.llama_cpp_code(settings(**choices), "org/target", "org/draft")
-    assert any(line.startswith("# Not here: ") and said in line for line in text.splitlines())
+    assert any(line.startswith("# Differs: ") and said in line for line in text.splitlines())
     assert flags_of(text).items() >= flags.items()
     assert ("--spec-draft-sampling" in text.split("llama-server")[1]) == ("--spec-draft-sampling" in flags)
 

@@ -119,6 +119,11 @@ def test_no_policy_beats_the_oracle_and_the_measured_one_is_near() -> None:
     for policy in ("fixed", "confidence", "heuristic", "cost-aware", "ladder", "kill-switch", "bandit"):
         regrets[policy] = replayed(found, policy, options.get(policy, {}), 8, curve, cost).regret
     assert min(regrets.values()) >= -1e-12, regrets
+    short = replayed(found, "fixed", {}, 1, curve, cost)
+    long = replayed(found, "fixed", {}, 8, curve, cost)
+    assert short.seconds / (1 + short.regret) == pytest.approx(long.seconds / (1 + long.regret)), (
+        "one oracle for all"
+    )
     assert regrets["cost-aware"] < regrets["fixed"], regrets
 
 

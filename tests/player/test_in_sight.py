@@ -58,6 +58,7 @@ def test_on_a_phone_a_deep_tree_opens_no_further_from_its_root_than_needed(
 ) -> None:
     """Catches: a deep tree scrolled to its end although what was decided is near its root."""
     page.set_viewport_size(PHONE)
+    page.emulate_media(reduced_motion="reduce")  # a guess on its way is elsewhere
     parents = [-1, -1, *range(22), *range(2, 12)]
     verdicts = ["accepted", "unreached", "rejected", *["unreached"] * (len(parents) - 3)]
     opened(page, server, tree(parents, verdicts))
@@ -95,7 +96,7 @@ def test_at_the_end_of_a_run_the_keys_and_the_time_bar_are_in_view(
     server.streams["/runs/a/events"] = lambda last: [
         (id, said[id]) for id in range(max(0, last + 1), len(said))
     ]
-    open_player(page, mode="live", events="/runs/a/events", traces=[], prompt=None, brief=True)
+    open_player(page, mode="live", events="/runs/a/events", traces=[], prompt=None)
     expect(page.locator(".where")).to_have_text("Round 1 of 12")
     for part in (".control.play", ".control.step", ".slider", ".timeline", ".speed"):
         expect(page.locator(part)).to_be_in_viewport(ratio=1)

@@ -252,6 +252,7 @@ def test_on_a_phone_every_guess_keeps_its_word_and_the_current_one_is_in_sight(
     """Catches: boxes with a mark and no word, a tree that leaves the current guess outside its box, controls below the
     fold, a page that scrolls sideways, a guess in two pieces."""
     page.set_viewport_size({"width": 358, "height": 784})
+    page.emulate_media(reduced_motion="reduce")  # a guess on its way is elsewhere
     shapes = [chain(4), chain(16), tree_record(random_parents(8, 5)), tree_record(random_parents(16, 3))]
     for at, record in enumerate(shapes):
         server.files["/traces/spec.json"] = json.dumps(record)
@@ -298,7 +299,7 @@ def test_on_a_phone_the_words_about_the_round_are_whole(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 784})
     open_player(page, cursor={"round": None, "node": None})
     said = page.locator(".pace")
-    expect(said).to_contain_text("The end shows all.")
+    expect(said).to_contain_text("Press ⏭ for the result.")
     expect(said).to_be_in_viewport(ratio=1)
     assert said.evaluate(
         "e => e.scrollWidth <= e.clientWidth && e.getBoundingClientRect().right <= innerWidth"

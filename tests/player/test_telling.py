@@ -13,13 +13,13 @@ from tests.player.samples import Plan, spec_plans, spec_trace
 
 pytestmark = pytest.mark.browser
 
-STOP = """async (rounds) => {
+STOP = """async ([rounds, lost]) => {
   const { openingRound } = await import("/player/model/opening_round.js");
   return openingRound({ rounds: rounds.map(([parents, verdicts, tokens, names, total]) => ({
     total,
     tokens: Array.from({ length: tokens }, (_, at) => ({ name: names?.[at] ?? "" })),
     proposals: verdicts.map((verdict, node) => ({ node, parent: parents?.[node] ?? node - 1, verdict })),
-  })) });
+  })) }, 1, lost);
 }"""
 A, R, U, CUT = "accepted", "rejected", "unreached", "cut"
 
@@ -50,7 +50,55 @@ def chain(*verdicts: str) -> list[Any]:
 )
 def test_the_most_telling_round(page: Page, rounds: list[Any], stop: int | None) -> None:
     """Catches: a run that opens where nothing was guessed."""
-    assert page.evaluate(STOP, rounds) == stop
+    assert page.evaluate(STOP, [rounds, False]) == stop
+
+
+@pytest.mark.parametrize(
+    ("rounds", "stop"),
+    [
+        # 12 tokens in 6 rounds: two in a typical one, not the lucky one's four
+        ([chain(A, A, A, R), chain(R, U), chain(A, R), chain(A, R, U), chain(R, U), chain(A)], 4),
+        ([chain(A, A, A), chain(R, U, U), chain()], 2),
+        ([chain(), chain()], None),
+    ],
+)
+def test_a_lane_that_lost_opens_on_a_typical_round(page: Page, rounds: list[Any], stop: int | None) -> None:
+    """Catches: the luckiest round of a lane that was slower, and no answer to why."""
+    assert page.evaluate(STOP, [rounds, True]) == stop
+
+
+def test_a_slower_run_says_what_a_typical_round_kept(page: Page, server: Server) -> None:
+    server.files["/traces/slow.json"] = spec_trace(spec_plans()[:9], ms=400.0).to_json()
+    open_player(
+        page,
+        traces=[{"label": "A", "url": "/traces/plain.json"}, {"label": "B", "url": "/traces/slow.json"}],
+        cursor={"round": None, "node": None, "lead": None},
+    )
+    expect(page.locator(".pace")).to_contain_text("A typical round, as this lane was slower: ")
+    kept = page.locator(".now .tok.accepted").count()
+    expect(page.locator(".pace")).to_contain_text(f", {kept} kept.")
+
+
+@pytest.mark.parametrize("keys", [(), ("ArrowDown",), ("ArrowUp",)])
+def test_a_round_that_is_looked_back_at_is_shown_by_slider_bars_and_sentence(
+    page: Page, keys: tuple[str, ...]
+) -> None:
+    """Catches: a sentence about round 2 above a slider at the end; a step that goes on from somewhere else."""
+    open_player(page, cursor={"round": 9, "node": None})
+    page.locator(".leads .round[data-round='4'] .tok").first.click()
+    page.locator(".player").focus()
+    for key in keys:
+        page.keyboard.press(key)
+    wanted = 5 + {(): 0, ("ArrowDown",): 1, ("ArrowUp",): -1}[keys]
+    expect(page.locator(".transcript")).to_contain_text(f"Round {wanted}: ")
+    expect(page.locator(".where")).to_have_text(f"Round {wanted} of {len(spec_trace().rounds)}")
+    expect(page.locator(".slider")).to_have_value(str(wanted))
+    line, block = page.evaluate(
+        """at => [".time-now", `.time-row.leads .time-round:nth-child(${at})`].map((name) =>
+             shadow.querySelector(name).getBoundingClientRect()).map(({ left, right }) => [left, right])""",
+        wanted,
+    )
+    assert abs(line[0] - block[1]) <= 3
 
 
 def test_a_run_opens_there_unless_its_address_names_a_position(page: Page) -> None:

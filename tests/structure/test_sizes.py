@@ -38,6 +38,14 @@ def test_long_files_are_those_with_a_reason() -> None:
 
 
 def sources() -> Iterator[Path]:
-    """The Python files of every house."""
-    for house in ("specdec_core", "specdec_measure", "specdec_lessons", "specdec_cli", "app"):
+    """The Python files of every package, training and benchmarks included."""
+    for house in (
+        "specdec_core",
+        "specdec_measure",
+        "specdec_lessons",
+        "specdec_cli",
+        "app",
+        "training",
+        "benchmarks",
+    ):
         yield from sorted((ROOT / house).rglob("*.py"))

@@ -37,6 +37,13 @@ def test_a_colour_is_written_in_the_theme_alone() -> None:
     assert found == BESIDES
 
 
+def test_hatching_names_the_space_it_is_mixed_in() -> None:
+    """Catches: stripes of mixed colours that Firefox paints as nothing, or as one colour."""
+    for path, text in FILES.items():
+        for found in re.findall(r"repeating-linear-gradient\(\s*[^,]*,", text):
+            assert found.endswith(" in srgb,"), (path, found)
+
+
 def test_what_the_theme_names_is_used() -> None:
     """Catches: a colour that outlived what it was for."""
     code = "\n".join([*FILES.values(), CSS])

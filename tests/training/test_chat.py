@@ -247,7 +247,7 @@ def test_the_card_of_the_chat_family_is_what_its_measurements_say() -> None:
     """Catches: a number edited by hand, a card older than its measurements or its text."""
     import json
 
-    from training.chat.card import render
+    from training.chat.card_text import render
 
     models = Path(__file__).resolve().parents[2] / "assets" / "models"
     measured = json.loads((models / "smollm2-measurements.json").read_text(encoding="utf-8"))
@@ -262,7 +262,8 @@ def test_the_card_measures_every_lane(
     kind left out."""
     from specdec_core.runtime.timing.width_curve import width_curve
     from training.chat import card as chat_card
-    from training.chat.card import cases, measure, render
+    from training.chat.card import cases, measure
+    from training.chat.card_text import render
     from training.results import figures
 
     target = tmp_path / "target"

@@ -7,7 +7,7 @@ from typing import Annotated, cast, get_args
 
 import typer
 
-from training.heads.cli import Device
+from training.options import Device
 
 app = typer.Typer(no_args_is_help=True, help="Drafters for a chat target, trained on its own answers.")
 
@@ -103,13 +103,12 @@ def card(
 ) -> None:
     """Measure the family on its held-out prompts and write its card; leave the machine alone meanwhile."""
     from training.chat import card as chat_card
+    from training.chat.card_text import MEASUREMENTS, write_card
 
     store = runs / "figures"
     runs.mkdir(parents=True, exist_ok=True)
-    found = chat_card.measure(
-        model, runs, repeats, store, most, only or (), before=folder / chat_card.MEASUREMENTS
-    )
-    chat_card.write_card(folder, found)
+    found = chat_card.measure(model, runs, repeats, store, most, only or (), before=folder / MEASUREMENTS)
+    write_card(folder, found)
     for name in chat_card.SETS:
         store.with_suffix(f".{name.replace(' ', '-')}.jsonl").unlink(missing_ok=True)
     typer.echo(f"Card written to {folder / 'smollm2.md'}.")

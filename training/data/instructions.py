@@ -41,68 +41,72 @@ KINDS = {  # shares of the instructions
 }
 
 
-def instructions(corpus: Path, seed: int) -> Iterator[Instruction]:
-    """Instructions without end, in an order that depends on the seed alone; repeats are rare."""
-    chance = random.Random(seed)
-    lists: dict[str, list[str]] = tomllib.loads(LISTS.read_text(encoding="utf-8"))
-    passages = list(_passages(corpus))
-    functions: list[str] = [
-        record["code"].strip()
-        for record in read_records(require(corpus, "code_functions.jsonl.xz"))
-        if len(record["code"]) <= LONGEST_CODE
-    ]
-    tasks: list[str] = [
-        record["prompt"]
-        for record in read_records(require(corpus, "code_mbpp.jsonl.xz"))
-        if record["split"] != "test"
-    ]
-    described: list[str] = [
-        record["instruction"].split("\n")[0]
-        for record in read_records(require(corpus, "code_functions.jsonl.xz"))
-        if 20 <= len(record["instruction"].split("\n")[0]) <= 90
-    ]
-    sums: list[str] = [
-        record["question"] for record in read_records(require(corpus, "math_gsm8k_train.jsonl.xz"))
-    ]
-    questions: list[tuple[str, str]] = [
-        (record["context"], record["question"])
-        for record in read_records(require(corpus, "qa_fairytaleqa.jsonl.xz"))
-        if record["split"] != "test" and len(record["context"]) <= LONGEST_PASSAGE
-    ]
+class Writer:
+    """Writes instructions of each kind from `corpus`, by chance that depends on the seed alone."""
 
-    def chat() -> str:
-        if questions and chance.random() < 0.06:
-            passage, question = chance.choice(questions)
+    def __init__(self, corpus: Path, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.lists: dict[str, list[str]] = tomllib.loads(LISTS.read_text(encoding="utf-8"))
+        self.passages = list(_passages(corpus))
+        self.functions: list[str] = [
+            record["code"].strip()
+            for record in read_records(require(corpus, "code_functions.jsonl.xz"))
+            if len(record["code"]) <= LONGEST_CODE
+        ]
+        self.tasks: list[str] = [
+            record["prompt"]
+            for record in read_records(require(corpus, "code_mbpp.jsonl.xz"))
+            if record["split"] != "test"
+        ]
+        self.described: list[str] = [
+            record["instruction"].split("\n")[0]
+            for record in read_records(require(corpus, "code_functions.jsonl.xz"))
+            if 20 <= len(record["instruction"].split("\n")[0]) <= 90
+        ]
+        self.sums: list[str] = [
+            record["question"] for record in read_records(require(corpus, "math_gsm8k_train.jsonl.xz"))
+        ]
+        self.questions: list[tuple[str, str]] = [
+            (record["context"], record["question"])
+            for record in read_records(require(corpus, "qa_fairytaleqa.jsonl.xz"))
+            if record["split"] != "test" and len(record["context"]) <= LONGEST_PASSAGE
+        ]
+
+    def chat(self) -> str:
+        if self.questions and self.chance.random() < 0.06:
+            passage, question = self.chance.choice(self.questions)
             return f"{passage}\n\n{question}"
-        return chance.choice(lists["questions"]).format(
-            topic=chance.choice(lists["topics"]),
-            other=chance.choice(lists["topics"]),
-            activity=chance.choice(lists["activities"]),
-            place=chance.choice(lists["places"]),
+        return self.chance.choice(self.lists["questions"]).format(
+            topic=self.chance.choice(self.lists["topics"]),
+            other=self.chance.choice(self.lists["topics"]),
+            activity=self.chance.choice(self.lists["activities"]),
+            place=self.chance.choice(self.lists["places"]),
         )
 
-    def code() -> str:
-        choice = chance.random()
+    def code(self) -> str:
+        choice = self.chance.random()
         if choice < 0.35:
-            return chance.choice(tasks).replace("Write a function", "Write a Python function")
+            return self.chance.choice(self.tasks).replace("Write a function", "Write a Python function")
         if choice < 0.55:
-            return f"Write a Python function: {chance.choice(described)}"
+            return f"Write a Python function: {self.chance.choice(self.described)}"
         if choice < 0.85:
-            return chance.choice(lists["requests"]).format(task=chance.choice(lists["code_tasks"]))
+            return self.chance.choice(self.lists["requests"]).format(
+                task=self.chance.choice(self.lists["code_tasks"])
+            )
         ask = ("Explain what this code does:", "What does this function do?", "Find a problem in this code:")
-        return f"{chance.choice(ask)}\n\n{chance.choice(functions)}"
+        return f"{self.chance.choice(ask)}\n\n{self.chance.choice(self.functions)}"
 
-    def story() -> str:
-        return chance.choice(lists["story_parts"]).format(
-            topic=chance.choice(lists["topics"]),
-            other=chance.choice(lists["topics"]),
-            place=chance.choice(lists["places"]),
-            name=chance.choice(lists["names"]),
-            activity=chance.choice(lists["activities"]),
+    def story(self) -> str:
+        return self.chance.choice(self.lists["story_parts"]).format(
+            topic=self.chance.choice(self.lists["topics"]),
+            other=self.chance.choice(self.lists["topics"]),
+            place=self.chance.choice(self.lists["places"]),
+            name=self.chance.choice(self.lists["names"]),
+            activity=self.chance.choice(self.lists["activities"]),
         )
 
-    def listing() -> str:
-        ask = chance.choice(
+    def listing(self) -> str:
+        ask = self.chance.choice(
             (
                 "List {n} facts about {topic}.",
                 "Give me {n} tips for {activity}.",
@@ -115,27 +119,27 @@ def instructions(corpus: Path, seed: int) -> Iterator[Instruction]:
             )
         )
         return ask.format(
-            n=chance.choice(("three", "five", "4", "5", "6", "seven", "10")),
-            topic=chance.choice(lists["topics"]),
-            activity=chance.choice(lists["activities"]),
-            place=chance.choice(lists["places"]),
+            n=self.chance.choice(("three", "five", "4", "5", "6", "seven", "10")),
+            topic=self.chance.choice(self.lists["topics"]),
+            activity=self.chance.choice(self.lists["activities"]),
+            place=self.chance.choice(self.lists["places"]),
         )
 
-    def arithmetic() -> str:
-        if chance.random() < 0.6:
-            return chance.choice(sums)
-        first, second = chance.randint(2, 99), chance.randint(2, 99)
+    def arithmetic(self) -> str:
+        if self.chance.random() < 0.6:
+            return self.chance.choice(self.sums)
+        first, second = self.chance.randint(2, 99), self.chance.randint(2, 99)
         ask = (
             "What is {a} {s} {b}?",
             "Calculate {a} {s} {b}.",
             "{a} {s} {b} = ?",
             "How much is {a} {s} {b}? Show the steps.",
         )
-        return chance.choice(ask).format(a=first, b=second, s=chance.choice("+-*"))
+        return self.chance.choice(ask).format(a=first, b=second, s=self.chance.choice("+-*"))
 
-    def rewrite() -> str:
+    def rewrite(self) -> str:
         ask: tuple[str, ...]
-        if chance.random() < 0.35:
+        if self.chance.random() < 0.35:
             ask = (
                 "Add a docstring to this function:",
                 "Rename the variables in this function to clearer names:",
@@ -144,16 +148,16 @@ def instructions(corpus: Path, seed: int) -> Iterator[Instruction]:
                 "Rewrite this function with a different name:",
                 "Copy this code and change nothing:",
             )
-            return f"{chance.choice(ask)}\n\n{chance.choice(functions)}"
-        passage = chance.choice(passages)
+            return f"{self.chance.choice(ask)}\n\n{self.chance.choice(self.functions)}"
+        passage = self.chance.choice(self.passages)
         names = re.findall(r"(?<=[a-z,] )[A-Z][a-z]{2,}", passage)
-        if names and chance.random() < 0.4:
-            old, new = chance.choice(names), chance.choice(lists["names"])
+        if names and self.chance.random() < 0.4:
+            old, new = self.chance.choice(names), self.chance.choice(self.lists["names"])
             ask = (
                 "Rewrite this text and replace {old} with {new}:",
                 "Change the name {old} to {new} in this text:",
             )
-            return f"{chance.choice(ask).format(old=old, new=new)}\n\n{passage}"
+            return f"{self.chance.choice(ask).format(old=old, new=new)}\n\n{passage}"
         ask = (
             "Fix the spelling and grammar of this text:",
             "Rewrite this in the present tense:",
@@ -164,9 +168,9 @@ def instructions(corpus: Path, seed: int) -> Iterator[Instruction]:
             "Correct this text:",
             "Turn this into a numbered list:",
         )
-        return f"{chance.choice(ask)}\n\n{passage}"
+        return f"{self.chance.choice(ask)}\n\n{passage}"
 
-    def summary() -> str:
+    def summary(self) -> str:
         ask = (
             "Summarize this text:",
             "Summarise in one sentence:",
@@ -175,11 +179,16 @@ def instructions(corpus: Path, seed: int) -> Iterator[Instruction]:
             "Write a title for this text and a summary:",
             "Continue this text:",
         )
-        return f"{chance.choice(ask)}\n\n{chance.choice(passages)}"
+        return f"{self.chance.choice(ask)}\n\n{self.chance.choice(self.passages)}"
 
+
+def instructions(corpus: Path, seed: int) -> Iterator[Instruction]:
+    """Instructions without end, in an order that depends on the seed alone; repeats are rare."""
+    writer = Writer(corpus, seed)
+    chance = writer.chance
     makers = {
-        "chat": chat, "code": code, "story": story, "list": listing, "arithmetic": arithmetic,
-        "rewrite": rewrite, "summary": summary,
+        "chat": writer.chat, "code": writer.code, "story": writer.story, "list": writer.listing,
+        "arithmetic": writer.arithmetic, "rewrite": writer.rewrite, "summary": writer.summary,
     }  # fmt: skip
     kinds, shares = list(KINDS), list(KINDS.values())
     while True:

@@ -38,7 +38,7 @@ SEEN = ("cross-entropy", "distance", "confidence")  # the parts of the loss
 
 def usual_layers(count: int) -> tuple[int, ...]:
     """Layers of `count` whose inputs are read: four, evenly apart, up to the last one."""
-    return tuple(round(2 + (count - 3) * part / 3) for part in range(4))
+    return tuple(min(count - 1, round(2 + (count - 3) * part / 3)) for part in range(4))
 
 
 def new_head(
@@ -86,7 +86,7 @@ def _as_the_target(head: BlockHead, target: Frozen, rows: Tensor) -> None:
         known, normed = original.self_attn, original.input_layernorm(read)
         for name in ("k_proj", "v_proj"):
             heads = getattr(known, name).weight.unflatten(0, (-1, own.head_dim))
-            times = int(head.config.num_key_value_heads) // len(heads)
+            times = int(head.config.num_key_value_heads or 1) // len(heads)
             getattr(own, name).weight.copy_(heads.repeat_interleave(times, 0).flatten(0, 1))
         for name in ("q", "k"):
             made = getattr(known, f"{name}_proj")(normed).unflatten(-1, (-1, own.head_dim))
@@ -208,23 +208,24 @@ def decay(guesses: int, device: str | torch.device) -> Tensor:
     return torch.exp(-torch.arange(guesses, device=device) / GAMMA)
 
 
-def loss(head: BlockHead, target: Frozen, seed: int = 0) -> Objective:
-    """Maps ids int64 (b, t + 1) to the loss's parts float32 (3,)."""
+def loss(head: BlockHead, target: Frozen, seed: int = 0, further: int = SINGLE) -> Objective:
+    """Maps ids int64 (b, t + 1) to the loss's parts float32 (3,); `further` is as `SINGLE`."""
     guesses = head.block.guesses
-    single = SINGLE if head.block.causal and head.block.from_anchor else 0
+    most = further if head.block.causal and head.block.from_anchor else 0
 
     def losses(ids: Tensor) -> Tensor:
         ids = ids[:, :-1]
+        single = max(0, min(most, ids.shape[1] - guesses - ANCHORS))
         chance = torch.Generator().manual_seed(int(ids.sum()) + seed)
         drawn = [torch.randperm(ids.shape[1] - guesses, generator=chance)[: ANCHORS + single] for _ in ids]
         anchors = torch.stack(drawn).to(ids.device)
         with target.autocast():
             joined, _, logits = target.read_layers(ids, head.layers_read)
             states, alone = states_at(head, target.embedding, ids, joined, anchors, single)
-            whole, further = anchors.tensor_split([anchors.shape[1] - single], 1)
+            whole, others = anchors.tensor_split([anchors.shape[1] - single], 1)
             found = judged(states, whole, logits, ids)
             if single:  # the first slot at more places, as all others depend on it
-                found = found + judged(alone[:, :, None], further, logits, ids)
+                found = found + judged(alone[:, :, None], others, logits, ids)
             return found
 
     def judged(states: Tensor, anchors: Tensor, logits: Tensor, ids: Tensor) -> Tensor:
@@ -280,14 +281,14 @@ def right(head: BlockHead, target: Frozen, rows: Tensor, batch: int = 4) -> dict
         chained += (hit.cumprod(-1)).sum((0, 1)).cpu()
         places += own.sum((0, 1)).cpu()
     return {
-        "slots": [round(one, 4) for one in (sums / places).tolist()],
-        "chain": [round(one, 4) for one in (chained / places).tolist()],
+        "slots": [round(one, 4) for one in (sums / places.clamp(min=1)).tolist()],
+        "chain": [round(one, 4) for one in (chained / places.clamp(min=1)).tolist()],
     }
 
 
 def train(
     run: Path, head: BlockHead, target: Frozen, batches: Source, heldout: Tensor, plan: Plan,
-    earlier: dict[str, Any] | None = None,
+    earlier: dict[str, Any] | None = None, further: int = SINGLE,
 ) -> dict[str, Any]:  # fmt: skip
     """Train a head, or resume the run; it then holds its measured shares. Returns the counters.
 
@@ -301,8 +302,8 @@ def train(
     }  # fmt: skip
     same_run(run, facts)
     state = steps(
-        run, head, loss(head, target, plan.seed), batches, lambda: right(head, target, heldout), plan, facts, None,
-        _weights_on(target.device, bool(earlier)), trained_by_muon, target.device,
+        run, head, loss(head, target, plan.seed, further), batches, lambda: right(head, target, heldout), plan, facts,
+        None, _weights_on(target.device, bool(earlier)), trained_by_muon, target.device,
     )  # fmt: skip
     state |= right(head, target, heldout)
     head.slots = state["chain"]

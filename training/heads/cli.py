@@ -1,52 +1,142 @@
-"""The commands `eagle3` and `mtp`: heads that are trained on several guesses in a row."""
+"""The commands that train heads, one for each kind, and the text that the target writes for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 import typer
 
 from specdec_core.models.heads.layouts.layers_read import MAX_LAYERS_READ
+from training.commands import remember_command
+from training.options import (
+    RUNS,
+    Batch,
+    BlocksRate,
+    Causal,
+    Context,
+    Decay,
+    Device,
+    Export,
+    Focus,
+    Further,
+    LossTemperature,
+    MaskToken,
+    Minutes,
+    Model,
+    Rate,
+    Runs,
+    Share,
+    Text,
+    Tokens,
+    Vocabulary,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from training.heads.frozen import Frozen
+    from training.loop import Plan, Source
 
 app = typer.Typer()
 
-Model = Annotated[str, typer.Option(help="Target: bundled, a model's folder, or a hub id.")]
-Text = Annotated[
-    list[Path] | None,
-    typer.Option(help="UTF-8 file to train on instead of the prepared data; may be given again."),
-]
-Runs = Annotated[Path, typer.Option(help="Folder for data, checkpoints and logs (git-ignored).")]
-Export = Annotated[
-    Path | None, typer.Option("--out", help="Folder of the trained head; default: in the run's.")
-]
-Minutes = Annotated[float | None, typer.Option(help="Budget in active minutes.")]
-Tokens = Annotated[int | None, typer.Option(help="Budget in tokens.")]
-Batch = Annotated[int, typer.Option(help="Rows per step.")]
-Context = Annotated[int, typer.Option(help="Tokens per row.")]
-Rate = Annotated[float, typer.Option(help="Peak rate of the matrices (Muon); a tenth for the rest.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
-Decay = Annotated[
-    float,
-    typer.Option(min=0.0, max=1.0, help="Share of the budget, at its end, in which the rate falls to 0."),
-]
-LossTemperature = Annotated[
-    float,
-    typer.Option(min=0.1, max=1.0, help="Of both models in the loss; below 1, likely tokens count more."),
-]
-Focus = Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")]
-RUNS = Path("training/runs")
 HELD_OUT = 40  # rows on which a head is measured, of all sources alike
 
-_remember: list[Callable[[Path], None]] = []  # set by `cli`, which imports this module
+
+@app.command()
+def medusa(
+    model: Model = "bundled",
+    text: Text = None,
+    runs: Runs = RUNS,
+    out: Export = None,
+    minutes: Minutes = None,
+    tokens: Tokens = None,
+    heads: Annotated[int, typer.Option(min=1, max=16, help="How many heads.")] = 4,
+    blocks: Annotated[int, typer.Option(min=1, max=8, help="Residual blocks per head.")] = 1,
+    shared: Annotated[
+        bool, typer.Option("--shared/--own", help="Share the target's output matrix, or train one per head.")
+    ] = True,
+    soft: Annotated[
+        bool, typer.Option("--soft", help="Learn the target's distribution instead of the text's own tokens.")
+    ] = False,
+    name: Annotated[str, typer.Option(help="Run name.")] = "medusa",
+    batch: Batch = 8,
+    context: Context = 256,
+    seed: int = 0,
+    rate: BlocksRate = 0.01,
+    device: Device = "auto",
+    focus: Focus = False,
+) -> None:
+    """Train Medusa heads for a target, measure them and write them out; continues the run if it has a checkpoint."""
+    from specdec_measure.optimisation import Rates
+    from training.heads.medusa_eagle import export as export_heads
+    from training.heads.medusa_eagle import new_medusa, train
+    from training.heads.rows import open_target, rows_for
+    from training.loop import Plan
+    from training.pretrain import pick_device
+
+    rates = Rates(rate, 0.001)
+    plan = Plan(minutes, tokens, context, batch, seed, 50, focus=focus, rates=rates, evaluate_every=200)
+    target = open_target(model, pick_device(device))
+    batches, heldout = rows_for(model, text, runs / "data", plan)
+    trained = new_medusa(target, heads, blocks, shared)
+    state = train(runs / name, trained, target, batches, heldout, plan, soft)
+    folder = out or runs / name / "export"
+    export_heads(folder, trained, target, state)
+    remember_command(runs)
+    typer.echo(f"{state['step']} steps, {state['tokens']} tokens; heads written to {folder}.")
+    for number, shares in enumerate(trained.accuracy or [], start=1):
+        typer.echo(f"head {number}: right first {shares[0]:.3f}, among {len(shares)} {sum(shares):.3f}")
 
 
-def remembering(command: Callable[[Path], None]) -> None:
-    """What notes a command that has succeeded."""
-    _remember[:] = [command]
+@app.command()
+def eagle(
+    model: Model = "bundled",
+    text: Text = None,
+    runs: Runs = RUNS,
+    out: Export = None,
+    minutes: Minutes = None,
+    tokens: Tokens = None,
+    classification: Annotated[float, typer.Option(min=0.0, help="Weight of the cross-entropy.")] = 0.1,
+    start: Further = None,
+    name: Annotated[str, typer.Option(help="Run name.")] = "eagle",
+    batch: Batch = 8,
+    context: Context = 512,
+    seed: int = 0,
+    rate: Annotated[float, typer.Option(help="Peak rate of the matrices (Muon).")] = 0.02,
+    decay_share: Decay = 0.3,
+    temperature: LossTemperature = 1.0,
+    device: Device = "auto",
+    focus: Focus = False,
+) -> None:
+    """Train an EAGLE head for a target, measure it and write it out; continues the run if it has a checkpoint."""
+    from specdec_measure.optimisation import Rates
+    from training.checkpoints import counters
+    from training.heads.medusa_eagle import eagle_from, new_eagle, train
+    from training.heads.medusa_eagle import export as export_heads
+    from training.heads.rows import open_target, rows_for
+    from training.loop import Plan
+    from training.pretrain import pick_device
+
+    plan = Plan(
+        minutes, tokens, context, batch, seed, 50, decay_share, focus=focus, rates=Rates(rate, 0.002), evaluate_every=200
+    )  # fmt: skip
+    target = open_target(model, pick_device(device))
+    batches, heldout = rows_for(model, text, runs / "data", plan)
+    trained = eagle_from(target, start) if start else new_eagle(target, seed)
+    earlier = counters(start) if start else None
+    state = train(
+        runs / name, trained, target, batches, heldout, plan,
+        classification=classification, earlier=earlier, temperature=temperature,
+    )  # fmt: skip
+    folder = out or runs / name / "export"
+    export_heads(folder, trained, target, state)
+    remember_command(runs)
+    shares = trained.accuracy or [0.0]
+    typer.echo(f"{state['step']} steps, {state['tokens']} tokens; head written to {folder}.")
+    typer.echo(f"right first {shares[0]:.3f}, among {len(shares)} {sum(shares):.3f}")
 
 
 @app.command()
@@ -58,16 +148,9 @@ def eagle3(
     minutes: Minutes = None,
     tokens: Tokens = None,
     steps: Annotated[int, typer.Option(min=1, max=8, help="Guesses in a row that are rehearsed.")] = 4,
-    share: Annotated[
-        float,
-        typer.Option(min=0.05, max=1.0, help="Share of the places that steps after the first begin at."),
-    ] = 0.5,
-    vocabulary: Annotated[
-        int, typer.Option(min=1, help="Size of the draft vocabulary: the text's most frequent tokens.")
-    ] = 3072,
-    start: Annotated[
-        Path | None, typer.Option(help="Folder of a head of this target to train further.")
-    ] = None,
+    share: Share = 0.5,
+    vocabulary: Vocabulary = 3072,
+    start: Further = None,
     layers: Annotated[
         str,
         typer.Option(
@@ -88,25 +171,14 @@ def eagle3(
     from specdec_measure.optimisation import Rates
     from training.checkpoints import counters
     from training.heads.eagle3 import export, frequent, new_head, read_other_layers, started_from, train
-    from training.heads.rows import open_target, rows_for
+    from training.heads.rows import rows_for
     from training.loop import Plan
-    from training.pretrain import pick_device
 
     plan = Plan(
-        minutes,
-        tokens,
-        context,
-        batch,
-        seed,
-        50,
-        focus=focus,
-        rates=Rates(rate, rate / 10),
-        decay_share=decay_share,
+        minutes, tokens, context, batch, seed, 50, focus=focus, rates=Rates(rate, rate / 10), decay_share=decay_share,
         evaluate_every=200,
-    )
-    target = open_target(model, pick_device(device))
-    batches, heldout = rows_for(model, text, runs / "data", plan)
-    heldout = heldout[:: -(-len(heldout) // HELD_OUT)]
+    )  # fmt: skip
+    target, batches, heldout = _opened(model, device, text, runs, plan)
     size = int(target.output.weight.shape[0])
     read = layers_of(layers, int(target.model.config.num_hidden_layers)) if layers else None
     counted, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
@@ -122,6 +194,26 @@ def eagle3(
     folder = out or runs / name / "export"
     export(folder, head, target, state)
     _report(runs, folder, state, "step")
+
+
+def _opened(
+    model: str, device: str, text: list[Path] | None, runs: Path, plan: Plan
+) -> tuple[Frozen, Source, Tensor]:
+    """The target, the rows to learn from, and those to measure on."""
+    from training.heads.rows import open_target, rows_for
+    from training.pretrain import pick_device
+
+    target = open_target(model, pick_device(device))
+    batches, heldout = rows_for(model, text, runs / "data", plan)
+    return target, batches, heldout[:: -(-len(heldout) // HELD_OUT)]
+
+
+def _fitting(model: str, text: list[Path] | None, runs: Path, plan: Plan) -> Tensor:
+    """Other rows, to which the matrices of a new head are fitted."""
+    from training.heads.rows import rows_for
+
+    rows, _ = rows_for(model, text, runs / "data", replace(plan, seed=plan.seed + 1))
+    return torch.cat([rows.next() for _ in range(8)])
 
 
 def layers_of(text: str, count: int) -> tuple[int, ...]:
@@ -159,100 +251,16 @@ def mtp(
     a checkpoint."""
     from specdec_measure.optimisation import Rates
     from training.heads.mtp import export, new_modules, train
-    from training.heads.rows import open_target, rows_for
     from training.loop import Plan
-    from training.pretrain import pick_device
 
-    plan = Plan(
-        minutes,
-        tokens,
-        context,
-        batch,
-        seed,
-        50,
-        focus=focus,
-        rates=Rates(rate, rate / 10),
-        evaluate_every=200,
-    )
-    target = open_target(model, pick_device(device))
-    batches, heldout = rows_for(model, text, runs / "data", plan)
-    heldout = heldout[:: -(-len(heldout) // HELD_OUT)]
-    fitting, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
-    made = new_modules(target, modules, torch.cat([fitting.next() for _ in range(8)]), seed)
+    rates = Rates(rate, rate / 10)
+    plan = Plan(minutes, tokens, context, batch, seed, 50, focus=focus, rates=rates, evaluate_every=200)
+    target, batches, heldout = _opened(model, device, text, runs, plan)
+    made = new_modules(target, modules, _fitting(model, text, runs, plan), seed)
     state = train(runs / name, made, target, batches, heldout, plan)
     folder = out or runs / name / "export"
     export(folder, made, target, state)
     _report(runs, folder, state, "module")
-
-
-@app.command()
-def block(
-    model: Model = "bundled",
-    text: Text = None,
-    runs: Runs = RUNS,
-    out: Export = None,
-    minutes: Minutes = None,
-    tokens: Tokens = None,
-    size: Annotated[int, typer.Option(min=2, max=64, help="Tokens guessed in one pass.")] = 7,
-    layers: Annotated[int, typer.Option(min=1, max=16, help="Layers of the head.")] = 2,
-    inner: Annotated[
-        str, typer.Option(help="What lets guesses see each other: none, vanilla (DSpark's), gated or rnn.")
-    ] = "vanilla",
-    rank: Annotated[int, typer.Option(min=1, help="Of the inner head.")] = 64,
-    causal: Annotated[
-        bool, typer.Option("--causal", help="A block's row sees only those before it (JetSpec).")
-    ] = False,
-    mask: Annotated[
-        int | None, typer.Option(min=0, help="The mask token's id; default: the target's end of text.")
-    ] = None,
-    start: Annotated[
-        Path | None, typer.Option(help="Folder of a head of this target to train further.")
-    ] = None,
-    name: Annotated[str, typer.Option(help="Run name.")] = "block",
-    batch: Batch = 4,
-    context: Context = 512,
-    seed: int = 0,
-    rate: Rate = 0.02,
-    decay_share: Decay = 0.3,
-    device: Device = "auto",
-    focus: Focus = False,
-) -> None:
-    """Train a head that guesses a whole block in one pass, measure it and write it out; continues the run if it has a
-    checkpoint."""
-    from specdec_core.models.heads.block import INNER
-    from specdec_measure.optimisation import Rates
-    from training.checkpoints import counters
-    from training.heads.block import export, new_head, started_from, train
-    from training.heads.rows import open_target, rows_for
-    from training.loop import Plan
-    from training.pretrain import pick_device
-
-    if inner not in ("none", *INNER):
-        raise typer.BadParameter(f"There is no inner head '{inner}'. Give none, {' or '.join(INNER)}.")
-    plan = Plan(
-        minutes, tokens, context, batch, seed, 50, focus=focus, rates=Rates(rate, rate / 10),
-        decay_share=decay_share, evaluate_every=200,
-    )  # fmt: skip
-    target = open_target(model, pick_device(device))
-    batches, heldout = rows_for(model, text, runs / "data", plan)
-    heldout = heldout[:: -(-len(heldout) // HELD_OUT)]
-    if start:
-        head = started_from(target, start)
-    else:
-        end = mask if mask is not None else int(target.model.config.eos_token_id)
-        kind = "" if inner == "none" else inner
-        fitting, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
-        rows = torch.cat([fitting.next() for _ in range(8)])
-        head = new_head(target, size, layers, end, rows, seed, inner=kind, rank=rank, causal=causal)
-    earlier = counters(start) if start else None
-    state = train(runs / name, head, target, batches, heldout, plan, earlier)
-    folder = out or runs / name / "export"
-    export(folder, head, target, state)
-    for remember in _remember:
-        remember(runs)
-    typer.echo(f"{state['step']} steps, {state['tokens']} tokens; written to {folder}.")
-    for number, (alone, chain) in enumerate(zip(state["slots"], state["chain"], strict=True), start=1):
-        typer.echo(f"slot {number}: right {alone:.3f}, with all before it {chain:.3f}")
 
 
 @app.command()
@@ -268,14 +276,12 @@ def continuations(
     from training.heads.continuations import written
 
     count = written(out, runs / "data", corpus, tokens, processes, rows)
-    for remember in _remember:
-        remember(runs)
+    remember_command(runs)
     typer.echo(f"{count:,} tokens written to {out}.")
 
 
 def _report(runs: Path, folder: Path, state: dict[str, object], part: str) -> None:
-    for remember in _remember:
-        remember(runs)
+    remember_command(runs)
     typer.echo(f"{state['step']} steps, {state['tokens']} tokens; written to {folder}.")
     shares = state["shares"]
     assert isinstance(shares, list)

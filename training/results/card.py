@@ -85,8 +85,6 @@ def measure(
         result["runs"][name] = {key: state[key] for key in ("step", "tokens", "seconds")}
     loaded = sd.load_models()
     result["heads"] = {name: sum(w.numel() for w in part.parameters()) for name, part in loaded.heads.items()}
-    if loaded.parallel_draft is not None:
-        result["heads"]["draft-parallel"] = loaded.parallel_draft.info.parameters
     result["figures"] = measure_figures(loaded, prompts, repeats, store)
     return result
 
@@ -336,11 +334,11 @@ def write_card(models: Path, measured: dict[str, Any], runs: dict[str, Path]) ->
         further = [runs[name] / "log.jsonl" for name in PLOTTED[:3]]
         svg = loss_plot(read_heldout(further), "Held-out loss of the target", span=1)
         (models / "heldout-loss.svg").write_text(svg, encoding="utf-8")
-    (models / "measurements.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    (models / "measurements.json").write_text(json.dumps(measured) + "\n", encoding="utf-8")
     (models / "README.md").write_text(render(measured), encoding="utf-8")
 
 
-PARTS = ("draft-parallel", "medusa", "eagle", "eagle3", "mtp")  # their folders say how they were trained
+PARTS = ("medusa", "eagle", "eagle3", "mtp", "block")  # their folders say how they were trained
 PLOTTED = ("target", "target-2", "target-3", "draft", "draft-large")
 PROGRAM_WRITTEN = frozenset(
     "copying tables forms summaries fact_questions name_questions class_templates function_templates "

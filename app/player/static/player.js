@@ -57,7 +57,6 @@ class Player {
     },
     rewind: () => this.move(whole(this.cursor, 0)),
     changed: () => {
-      if (!this.playback.isPlaying()) this.opening.paused();
       this.drawPlaying();
       this.draw();
       this.reporter.soon();
@@ -158,7 +157,6 @@ class Player {
       this.select(node);
     });
     this.box.addEventListener("keydown", this.keys);
-    for (const name of ["pointerdown", "keydown"]) this.box.addEventListener(name, this.opening.stay);
     this.update(first);
   }
 
@@ -313,7 +311,6 @@ class Player {
     this.screen.setTheme();
     this.screen.setPresenting(Boolean(this.data.present));
     this.screen.box.classList.toggle("views-first", Boolean(this.data.view_first));
-    this.screen.setBrief(Boolean(this.data.brief)); // before a run is scrolled into view
     const name = nameOf(this.data);
     const requested = JSON.stringify(this.data.cursor ?? null);
     if (name !== this.source && name !== this.ended) {
@@ -338,7 +335,6 @@ class Player {
   destroy() {
     this.feed.destroy();
     this.playback.destroy();
-    this.opening.destroy();
     this.reporter.destroy();
     this.forwarded.destroy();
     this.firstRound.reset();

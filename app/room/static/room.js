@@ -11,6 +11,8 @@ export const code = plainly(named).toUpperCase();
 /** The same as part of an address. */
 export const here = encodeURIComponent(code);
 export const RETRY_MS = 1000;
+/** What makes a server listen to other computers. */
+export const HOST = "HOST=0.0.0.0 make run";
 
 /** @param {string} part of an address: whatever somebody typed */
 function plainly(part) {

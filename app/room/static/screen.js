@@ -1,6 +1,6 @@
 // The projector's page: the code to join with, the question and how many have answered, bars once they are revealed.
 
-import { announce, Clock, data, el, follow, here as place, line, root, say } from "./room.js";
+import { announce, Clock, data, el, follow, here as place, HOST, line, root, say } from "./room.js";
 import { lettered, tallies } from "./bars.js";
 import { fit } from "./fit.js";
 import * as component from "./component.js";
@@ -27,8 +27,8 @@ function joining() {
   return el("div", { class: "joining" },
     el("div", {}, el("h1", { class: "title" }, say("go_to")), el("p", { class: "address" }, (data.address ?? `${location.origin}${root}`).replace(/^https?:\/\//, "")),
       el("p", {}, say("and_type")), el("p", { class: "code" }, view.code), el("p", { id: "here" }, here()),
-      !data.address && el("p", { class: "note" }, say("only_here", { host: "HOST=0.0.0.0" }))),
-    el("img", { src: `${root}/${place}/qr.svg`, alt: say("qr"), width: 320, height: 320 }));
+      !data.address && el("p", { class: "note" }, say("only_here", { host: HOST }))),
+    data.address && el("img", { src: `${root}/${place}/qr.svg`, alt: say("qr"), width: 320, height: 320 }));
 }
 
 function strip() {

@@ -1,6 +1,6 @@
 // Starting a room: which lessons, in which language, and whether students may give a nickname.
 
-import { data, el, inItself, post, root, say } from "./room.js";
+import { data, el, HOST, inItself, post, root, say } from "./room.js";
 
 const page = /** @type {any} */ (document.getElementById("page"));
 /** The lessons of one's own choice, in the order in which they were ticked. @type {string[]} */
@@ -16,7 +16,7 @@ const boxes = Object.entries(data.titles).map(([key, title]) => {
 const own = el("div", { hidden: true }, el("p", { class: "small" }, say("start_own")), ...boxes.map(({ label }) => label));
 const said = el("p", { class: "wrong", role: "alert" });
 const names = el("input", { type: "checkbox", id: "named" });
-const presets = ["short", "double", "all"].map((name) => {
+const presets = ["brief", "short", "double", "all"].map((name) => {
   const input = el("input", { type: "radio", name: "order", value: name, id: `order-${name}`, onchange: () => { own.hidden = name !== "all"; } });
   const lessons = name === "all" ? "" : data.presets[name].map((/** @type {string} */ key) => data.titles[key]).join(", ");
   return el("label", { class: "option" }, input, el("span", {}, say(`start_${name}`), lessons && el("span", { class: "small" }, lessons)));
@@ -33,7 +33,7 @@ async function start(event) {
 }
 
 page.replaceChildren(el("form", { class: "card", onsubmit: start },
-  el("h1", {}, say("start")), el("p", {}, say("start_about")),
+  el("h1", {}, say("start")), !data.address && el("p", { class: "note", id: "only-here" }, say("only_here", { host: HOST })), el("p", {}, say("start_about")),
   ...data.rooms.map((/** @type {string} */ code) => el("p", {}, el("a", { href: `${root}/${code}/host?lang=${data.language}` }, say("start_back", { code })))), inItself(),
   el("fieldset", {}, el("legend", {}, say("start_order")), ...presets, own),
   el("label", { class: "option" }, names, el("span", {}, say("start_names"), el("span", { class: "small" }, say("start_names_about")))),

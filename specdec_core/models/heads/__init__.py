@@ -49,7 +49,7 @@ def load_heads(
     for kind, head in heads.items():
         head.to(target.device, target.dtype)
         # copies a draft vocabulary's rows before the matrix is packed
-        head.output(target.get_output_embeddings())
+        head.output(target.get_output_embeddings(), bits)
         if isinstance(head, MedusaHeads):
             arrange(head, steps=True, replace=True, bits=bits)  # they read one token per pass
         elif isinstance(head, BlockHead):

@@ -69,10 +69,10 @@ class Continuing(Guessing):
         found: Tensor = own(tokens)
         return found
 
-    def output(self, target: nn.Module) -> nn.Module:
+    def output(self, target: nn.Module, bits: int = 16) -> nn.Module:
         """From states (…, d) to logits (…, k): its own output matrix, or that of the target."""
         own: Any = getattr(self, "lm_head", None)
-        return super().output(target) if own is None else own
+        return super().output(target, bits) if own is None else own
 
     def reads(self, embedded: Tensor, states: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
         """What a module's attention reads, and what its result is added to, from embeddings and states (…, d)."""

@@ -14,15 +14,9 @@ from torch import Tensor, nn
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaMLP, LlamaRMSNorm
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention, Qwen3RMSNorm
 
-from specdec_core.runtime.architectures.llama import (
-    PLAIN,
-    ROPE_TYPES,
-    Joined,
-    LlamaLayers,
-    Product,
-    norm_of,
-)
+from specdec_core.runtime.architectures.llama import PLAIN, ROPE_TYPES, LlamaLayers, Product, norm_of
 from specdec_core.runtime.compiled.layers import CompiledLayers, suits
+from specdec_core.runtime.joined import Joined
 from specdec_core.runtime.kv import KVMemory
 
 if TYPE_CHECKING:

@@ -82,8 +82,9 @@ def offsets(ids: Tensor) -> Tensor:
     return ids - torch.arange(len(ids), device=ids.device)
 
 
-def output_for(output: nn.Module, ids: Tensor | None) -> nn.Module:
-    """From states (…, d) to logits of the draft vocabulary (…, k): the target's output matrix, or these rows of it.
+def output_for(output: nn.Module, ids: Tensor | None, bits: int = 16) -> nn.Module:
+    """From states (…, d) to logits of the draft vocabulary (…, k): the target's output matrix, or these rows of it in
+    so many bits.
 
     Raises:
         ModelError: if the rows cannot be read, since the matrix has been packed.
@@ -99,7 +100,7 @@ def output_for(output: nn.Module, ids: Tensor | None) -> nn.Module:
         )
     rows = nn.Linear(weight.shape[1], len(ids), bias=False, device="meta")
     rows.weight = nn.Parameter(weight.detach()[ids.to(weight.device)], requires_grad=False)
-    arrange(rows, replace=True)
+    arrange(rows, replace=True, bits=bits)
     return rows
 
 
@@ -121,10 +122,11 @@ class Guessing(nn.Module):
         stored: Tensor | None = getattr(self, KEY)
         return None if stored is None else stored + torch.arange(len(stored), device=stored.device)
 
-    def output(self, target: nn.Module) -> nn.Module:
-        """From states (…, d) to logits (…, k) of the tokens it may guess; `target` is the target's output matrix."""
+    def output(self, target: nn.Module, bits: int = 16) -> nn.Module:
+        """From states (…, d) to logits (…, k) of the tokens it may guess; `target` is the target's output matrix.
+        `bits`: of a weight in a copy of its rows, when first asked for."""
         if not self._outputs or self._outputs[0][0] is not target:
-            self._outputs[:] = [(target, output_for(target, self.vocabulary))]
+            self._outputs[:] = [(target, output_for(target, self.vocabulary, bits))]
         return self._outputs[0][1]
 
     def output_rows(self, target: nn.Module) -> int:

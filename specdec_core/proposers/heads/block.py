@@ -40,7 +40,7 @@ class WholeBlock(Proposer):
         "blindly, are wrong too often, as checking them takes time."
     )
     needs = ("states", "block")
-    uses = ("length", "more", "nodes")
+    uses = ("length", "more", "slots", "nodes")
 
     class Options(Proposer.Options):
         nodes: int = Field(
@@ -94,11 +94,11 @@ class WholeBlock(Proposer):
             return Proposal(TokenTree())
         states = torch.cat(self.unread)
         self.unread = []
-        last = torch.tensor(context.tokens[-1], device=states.device)
-        rows, block = self.head.rows(last), self.head.block
-        if block.causal:  # later rows change nothing before them
-            rows = rows[: levels + block.size - block.guesses]
-        slots = self.head.read(states, rows, self.memory, self.embedding)
+        block = self.head.block
+        # later rows change nothing before them where rows do not see them
+        count = levels + block.size - block.guesses if block.causal else block.size
+        rows = [context.tokens[-1], *[block.mask] * (count - 1)]
+        slots = self.head.read(states, torch.tensor(rows, device=states.device), self.memory, self.embedding)
         assert slots is not None
         logits = self.output(slots[:levels]).float()
         return self._tree(context, slots, logits) if tree else self._chain(context, slots, logits)
@@ -120,11 +120,13 @@ class WholeBlock(Proposer):
         inner = self.head.markov_head
         if inner is None:
             return row, None
-        bias, memory = inner(torch.tensor(before, device=row.device), state, memory)
+        bias, memory = inner.after(before, state, memory)
         return row + bias.float(), memory
 
     def _chain(self, context: Context, slots: Tensor, logits: Tensor) -> Proposal:
-        past, policy, greedy = context.past, context.policy, context.warp.greedy
+        past, policy, greedy, inner = context.past, context.policy, context.warp.greedy, self.head.markov_head
+        if policy.can_stop and inner is None:  # by the marginals alone, before a token is drawn
+            logits = logits[: policy.slots(context, logits.softmax(-1).amax(-1).tolist())]
         numbers = [] if greedy else context.uniforms(longest(context.settings))
         tokens: list[int] = []
         rows: list[Tensor] = []
@@ -145,15 +147,20 @@ class WholeBlock(Proposer):
                 q.append(context.warp(widen(scores, self.ids, context.vocabulary)))
                 token = int(draw(q[-1], numbers[place]))
             tokens.append(token)
-            if place + 1 < len(logits) and policy.can_stop:
+            if policy.can_stop and inner is not None and not greedy and place + 1 < len(logits):
                 column = torch.tensor(token) if self.ids is None else torch.searchsorted(self.ids, token)
                 if not policy.more(context, place + 1, own(scores, column)):
                     break
+        count = len(tokens)
+        if policy.can_stop and inner is not None and greedy:  # nothing is drawn, so the guesses may be known
+            count = policy.slots(context, torch.stack(after).softmax(-1).amax(-1).tolist())
+        if not count:
+            return Proposal(TokenTree(), passes=1)
         return Proposal(
-            TokenTree.chain(tokens),
+            TokenTree.chain(tokens[:count]),
             torch.stack(q) if q else None,
-            torch.stack(rows),
-            None if past is None else torch.stack(after),
+            torch.stack(rows[:count]),
+            None if past is None else torch.stack(after[:count]),
             ids=self.ids,
             passes=1,
             note={"slots": self.head.block.guesses},

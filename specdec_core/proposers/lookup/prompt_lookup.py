@@ -85,7 +85,9 @@ class PromptLookup(Proposer):
             if places:
                 start, votes = self._choose(places, length)
                 size = self._agreeing(start) if self.options.match == "last" else size
-                copied = self._walk(length) if self.options.match == "walk" else text[start : start + length]
+                copied = text[start : start + length]
+                if self.options.match == "walk":
+                    copied = self._walk(length)
                 if len(copied) < min(self.options.fewest, length) or votes == 0:
                     break
                 note: Note = {"match_start": start - size, "match_length": size, "copied": len(copied)}

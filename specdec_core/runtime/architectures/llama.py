@@ -20,6 +20,7 @@ from transformers.activations import SiLUActivation
 
 from specdec_core.runtime.compiled.layers import CompiledLayers
 from specdec_core.runtime.compiled.layers import suits as suits_compiled
+from specdec_core.runtime.joined import Joined
 from specdec_core.runtime.kv import KVMemory
 from specdec_core.runtime.windows import Windows
 
@@ -38,30 +39,6 @@ Block = TypeVar("Block")  # a layer's part of the KV cache
 Rows = tuple[Tensor, Tensor, Tensor]  # of one text: the rows a pass writes, keys and values up to these
 # a pass's queries, keys and values (n, heads, width) and a layer's block → what was attended to (n, d)
 Attention = Callable[[Tensor, Block], Tensor]
-
-
-class Joined(nn.Linear):
-    """Several linear layers of one input as a single product; their parameters become views of its own."""
-
-    def __init__(self, parts: Sequence[nn.Linear]) -> None:
-        first = parts[0]
-        with torch.device("meta"):
-            super().__init__(
-                first.in_features, sum(part.out_features for part in parts), first.bias is not None
-            )
-        self.parts = list(parts)
-        self.weight = _joined([part.weight for part in parts])
-        if first.bias is not None:
-            self.bias = _joined([part.bias for part in parts])
-
-
-def _joined(parameters: Sequence[Tensor]) -> nn.Parameter:
-    whole = torch.cat([parameter.detach() for parameter in parameters])
-    for parameter, rows in zip(
-        parameters, whole.split([len(parameter) for parameter in parameters]), strict=True
-    ):
-        parameter.data = rows
-    return nn.Parameter(whole, requires_grad=False)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from specdec_core.runtime.kv import KVMemory
 
 from . import library
-from .library import Layer, Linear, Model, Pass
+from .library import Layer, Linear, Pass, PassModel
 from .products import LANES, CompiledProduct
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ class CompiledLayers:
         code = library.library()
         assert code is not None
         self._run, self._room = code.specdec_pass, code.specdec_work_floats
-        self._layers, self._kept = layers, []
+        self._layers = layers
+        self._kept: list[Tensor] = []
         first: Any = layers.layers[0]
         self._d, self._hidden = first.attention_output.out_features, first.down.in_features
         self._vocabulary = 0 if output is None else output.out_features
@@ -59,7 +60,7 @@ class CompiledLayers:
                 for layer in layers.layers
             )
         )
-        self._model = Model(
+        self._model = PassModel(
             len(made), self._d, layers.heads, layers.shared_heads, layers.width, self._hidden, *layers.eps,
             layers.scaling, made, self._vector(norm), None, None, Linear() if output is None else _packed(output),
         )  # fmt: skip
@@ -93,7 +94,7 @@ class CompiledLayers:
         Returns:
             The states after the layers, normed where there is a norm, (n, d); and the logits (m, V), if any.
         """
-        n, end = len(states), memory.end
+        n, end = states.shape[0], memory.end
         last = len(memory.layers) + first if last is None else last
         whole = memory.reserved(states, self._layers.shared_heads, self._layers.width)
         address = whole.data_ptr() - first * whole.stride(0) * whole.element_size()
@@ -128,17 +129,17 @@ class CompiledLayers:
         end: int, capacity: int, normed: Tensor | None, logits: Tensor | None, keep: int, read: Tensor | None,
     ) -> None:  # fmt: skip
         """One call: of layers, for at most `AT_ONCE` rows."""
-        n, threads, own, model = len(states), torch.get_num_threads(), self._own, self._model
+        n, threads, own, model = states.shape[0], torch.get_num_threads(), self._own, self._model
         cos, sin = self._layers._angles
         if (
             getattr(own, "angles", None) is not cos
         ):  # each thread has its own copy of the structure that names them
-            own.angles, own.model = cos, Model.from_buffer_copy(model)
+            own.angles, own.model = cos, PassModel.from_buffer_copy(model)
             own.tables = (cos.contiguous(), sin.contiguous())
             own.model.cos, own.model.sin = (table.data_ptr() for table in own.tables)
             own.work = torch.empty(0)
         needed = self._room(own.model, n, end + n, threads) + LANES
-        if len(own.work) < needed:
+        if own.work.shape[0] < needed:
             own.work = torch.empty(needed * 5 // 4)
         self._run(
             ctypes.byref(

@@ -51,7 +51,7 @@ class Layer(Structure):
     )
 
 
-class Model(Structure):
+class PassModel(Structure):
     """`Model` of kernels.c."""
 
     _fields_ = (
@@ -68,7 +68,7 @@ class Pass(Structure):
     """`Pass` of kernels.c."""
 
     _fields_ = (
-        ("model", POINTER(Model)),
+        ("model", POINTER(PassModel)),
         *((name, c_int32) for name in ("first", "last", "n", "end", "capacity", "logits")),
         *((name, c_void_p) for name in ("input", "states", "normed", "out", "positions", "mask")),
         ("mask_stride", c_int64),
@@ -114,7 +114,7 @@ def opened(path: Path) -> ctypes.CDLL:
     """
     found = ctypes.CDLL(str(path))
     found.specdec_work_floats.restype = c_int64
-    found.specdec_work_floats.argtypes = (POINTER(Model), c_int32, c_int32, c_int32)
+    found.specdec_work_floats.argtypes = (POINTER(PassModel), c_int32, c_int32, c_int32)
     found.specdec_pass.restype, found.specdec_product.restype = None, None
     found.specdec_pass.argtypes, found.specdec_product.argtypes = (POINTER(Pass),), (POINTER(Product),)
     for file in sorted((Path(torch.__file__).parent / "lib").glob("libgomp*")):

@@ -32,6 +32,8 @@ class CompiledProduct:
         weight = module.weight.detach()
         self.bits, self.out, self.inputs = bits, *weight.shape
         self.bias = None if module.bias is None else module.bias.detach().float().contiguous()
+        self.weights: Tensor
+        self.scales: Tensor | None
         self.weights, self.scales = packed8(weight) if bits == 8 else (packed16(weight), None)
         self.copied = self.weights.nbytes + (0 if self.scales is None else self.scales.nbytes)
         self.layer = Linear(
@@ -44,7 +46,7 @@ class CompiledProduct:
         flat = rows.reshape(-1, self.inputs)
         if not flat.is_contiguous():
             flat = flat.contiguous()
-        count = len(flat)
+        count = flat.shape[0]
         out = torch.empty(count, self.out)
         if count:
             work = torch.empty(count * (2 * self.inputs + 12) + 64, dtype=torch.int8)

@@ -83,13 +83,18 @@ def row(given: With, policy: Policy, times: list[float], words: Words) -> str:
     off = found.distance > 1e-9
     mark = "lossy" if off else "lossless"
     number = words.number
+    first, distance = (
+        escape(words(f"budgets.{key}", word=given.words[0], target=wanted), quote=True)
+        for key in ("first", "off")
+    )
     return (
         f"<tr class='{mark}'><th scope='row'><b>{escape(words(f'budgets.{policy}'))}</b>"
         f"<span>{escape(words(f'budgets.about_{policy}'))}</span></th>"
         f"<td><ul>{blocks}</ul></td>"
-        f"<td class='first'><span class='track'><span class='written' style='width:{written:.2%}'></span>"
+        f"<td class='first' data-of='{first}'>"
+        f"<span class='track'><span class='written' style='width:{written:.2%}'></span>"
         f"<span class='wanted' style='width:{wanted:.2%}'></span></span> {number(written, '.2f')}</td>"
-        f"<td class='verdict'>{number(found.distance if off else 0.0, '.2f')} "
+        f"<td class='verdict' data-of='{distance}'>{number(found.distance if off else 0.0, '.2f')} "
         f"<b>{escape(words(f'budgets.{mark}'))}</b></td></tr>"
     )
 

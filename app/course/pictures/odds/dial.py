@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Annotated, Any, Literal
 
@@ -200,27 +201,9 @@ def plane(given: With, rule: str, options: Options, stop: float, words: Words) -
     for name in LOSSY:
         path = [at_dial(given, name, each, 0.0) for each in KNOBS[name]]
         look = LOOK[name]
-        figure.add_scatter(
-            x=[each.distance for each in path],
-            y=[each.tokens for each in path],
-            name=words(f"dial.{name}"),
-            mode="lines+markers",
-            line={"color": look.colour, "dash": look.dash, "width": 2},
-            marker={"symbol": look.symbol, "size": 9, "color": look.colour},
-            text=[setting(each, words) for each in KNOBS[name]],
-            hovertemplate="%{text}: %{y:.2f} · %{x:.2f}<extra></extra>",
-        )
+        figure.add_trace(_path(path, name, words(f"dial.{name}"), look.dash, look.symbol, words))
     if cuts := [at_cut(given, rule, each) for each in KNOBS.get(rule, ()) if rule in CUTTING]:
-        figure.add_scatter(
-            x=[each.distance for each in cuts],
-            y=[each.tokens for each in cuts],
-            name=words("dial.cut"),
-            mode="lines+markers",
-            line={"color": LOOK[rule].colour, "dash": "dot", "width": 2},
-            marker={"symbol": "x-thin-open", "size": 9, "color": LOOK[rule].colour},
-            text=[setting(each, words) for each in KNOBS[rule]],
-            hovertemplate="%{text}: %{y:.2f} · %{x:.2f}<extra></extra>",
-        )
+        figure.add_trace(_path(cuts, rule, words("dial.cut"), "dot", "x-thin-open", words))
     exact = at_dial(given, EXACT, (), 0.0)
     figure.add_scatter(
         x=[0.0],
@@ -260,6 +243,22 @@ def plane(given: With, rule: str, options: Options, stop: float, words: Words) -
             tokens=here.tokens,
             exact=exact.tokens,
         ),
+    )
+
+
+def _path(
+    path: Sequence[StoppedEarly], rule: str, name: str, dash: str, symbol: str, words: Words
+) -> go.Scatter:
+    """What a rule gains and costs as its knob turns."""
+    return go.Scatter(
+        x=[each.distance for each in path],
+        y=[each.tokens for each in path],
+        name=name,
+        mode="lines+markers",
+        line={"color": LOOK[rule].colour, "dash": dash, "width": 2},
+        marker={"symbol": symbol, "size": 9, "color": LOOK[rule].colour},
+        text=[setting(each, words) for each in KNOBS[rule]],
+        hovertemplate="%{text}: %{y:.2f} · %{x:.2f}<extra></extra>",
     )
 
 

@@ -3,6 +3,8 @@ it, once, so that it can be restarted and stands still at the end."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from html import escape
 from itertools import pairwise
 
@@ -11,11 +13,11 @@ from pydantic import Field, field_validator
 from app.course.drawing.scene import Button, Columns, Html, Markdown, Part, Place, Values, choose, style
 from app.course.facts.recorded import trace
 from app.course.files.lesson import Strict
-from app.course.files.words import Words
 from app.metrics.numbers import measured_speedup
 from app.records import examples as recorded
 from specdec_core.record.trace import Trace
 
+BEGINS = re.compile(r"^\n*( (?=\S))?")  # what is not shown of a text's beginning; a program's indentation is
 SHOWN_S = 4.8  # how long the slower lane takes on screen
 
 
@@ -56,8 +58,8 @@ def scene(given: With, values: Values, at: Place) -> list[Part]:
     return [style(__file__), Html(shown), Markdown(origin, "small")]
 
 
-def race(plain: Trace, other: Trace, words: Words, turn: str) -> str:
-    """The race as HTML; another `turn` restarts it."""
+def race(plain: Trace, other: Trace, words: Callable[..., str], turn: str, finish: str | None = None) -> str:
+    """The race as HTML; another `turn` restarts it. `finish` is said at its end in place of the figures."""
     ends = [lane.rounds[-1].end_s for lane in (plain, other)]
     slow = SHOWN_S / max(ends)
     first = min(ends)
@@ -76,17 +78,24 @@ def race(plain: Trace, other: Trace, words: Words, turn: str) -> str:
     label = escape(words("race.label"), quote=True)
     gain = measured_speedup(plain.stats, other.stats)
     result = words("race.result", gain=gain, slow=slow) if gain else words("race.short", slow=slow)
+    finish = f"{same} {result}" if finish is None else finish
     return (
         f"<section class='race' data-turn='{escape(turn, quote=True)}' aria-label='{label}'>"
         f"{lanes}<ul class='race-key'><li class='draft'>{escape(words('race.draft'))}</li>"
         f"<li class='check'>{escape(words('race.check'))}</li></ul>"
         f"<div class='race-texts'>{texts}</div>"
-        f"<p class='race-result' style='--at:{SHOWN_S:.2f}s'>{escape(same)} {escape(result)}</p></section>"
+        f"<p class='race-result' style='--at:{SHOWN_S:.2f}s'>{escape(finish)}</p></section>"
     )
 
 
 def _track(
-    lane: Trace, name: str, end: float, longest: float, slow: float, other_end: float | None, words: Words
+    lane: Trace,
+    name: str,
+    end: float,
+    longest: float,
+    slow: float,
+    other_end: float | None,
+    words: Callable[..., str],
 ) -> str:
     """A lane's time as a bar, a piece for each round: drafting, then the pass of the large model and the rest."""
     pieces = "".join(
@@ -107,7 +116,7 @@ def _track(
     )
 
 
-def _text(lane: Trace, name: str, slow: float, other_end: float | None, words: Words) -> str:
+def _text(lane: Trace, name: str, slow: float, other_end: float | None, words: Callable[..., str]) -> str:
     """A lane's text, a piece for each round, each at its time; a flag marks its end when the other finished."""
     cuts = [0]
     for row in lane.rounds:
@@ -121,7 +130,11 @@ def _text(lane: Trace, name: str, slow: float, other_end: float | None, words: W
             )
         several = "several" if stop - start > 1 else "one"
         piece = "".join(lane.output.texts[start:stop])
-        piece = piece if started else piece.lstrip("\n")
+        piece = piece if started else BEGINS.sub("", piece)
         started = started or bool(piece)
         parts.append(f"<span class='{several}' style='--at:{row.end_s * slow:.2f}s'>{escape(piece)}</span>")
-    return f"<figure><figcaption>{escape(name)}</figcaption><pre tabindex='0'>{''.join(parts)}</pre></figure>"
+    label = escape(name, quote=True)
+    return (
+        f"<figure aria-label='{label}'><figcaption>{escape(name)}</figcaption>"
+        f"<pre tabindex='0'>{''.join(parts)}</pre></figure>"
+    )

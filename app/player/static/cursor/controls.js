@@ -3,7 +3,7 @@
 /** @import { View } from "../model/state.js" */
 
 import { el, icon, setText } from "../dom/dom.js";
-import { SPEEDS } from "../model/walk.js";
+import { shownStop, SPEEDS } from "../model/walk.js";
 import { wasRead } from "../model/slots.js";
 import { T } from "../text/text.js";
 
@@ -98,7 +98,8 @@ export class Controls {
    * @param {boolean} early whether the run was stopped early
    */
   show(view, rounds, early) {
-    const { stop, last, begun } = view;
+    const { last, begun } = view;
+    const stop = shownStop(view);
     this.here = `${view.lead} ${stop}`;
     this.at = stop;
     if (this.hinted && this.hinted !== this.here) {
@@ -110,7 +111,7 @@ export class Controls {
     if (this.slider.value !== String(stop)) this.slider.value = String(stop);
     this.slider.style.setProperty("--filled", `${last ? (100 * stop) / last : 0}%`);
     const inside = begun ? `: ${T.phase(begun.moment, begun.round.proposals.filter(wasRead).length)}` : "";
-    const over = stop > rounds || (view.atEnd && view.lanes.length > 1); // of a lane alone its last round is the end
+    const over = stop > rounds || (stop === view.stop && view.atEnd && view.lanes.length > 1); // of a lane alone its last round is the end
     const words =
       stop === 0
         ? T.atPrompt

@@ -8,7 +8,7 @@
  */
 
 import { leader, placed } from "../model/state.js";
-import { byEvent, byRound, ledBy } from "../model/walk.js";
+import { byEvent, byRound, ledBy, shownStop } from "../model/walk.js";
 
 /**
  * The cursor at the end of a round.
@@ -36,18 +36,23 @@ export function wantedAt(lanes, wanted) {
 }
 
 /**
- * @param {{lanes: Lane[], cursor: Cursor, go: (cursor: Cursor) => void}} on what is shown now, and what moves it
+ * From a round that is looked back at, they go on from there.
+ * @param {{lanes: Lane[], cursor: Cursor, view: View|null, go: (cursor: Cursor) => void}} on what is shown now, and what moves it
  * @returns {Omit<Moves, "play"|"speed">}
  */
 export function createMoves(on) {
   /** @param {number} stop */
   const to = (stop) => on.go(whole(on.cursor, stop));
+  const here = () => {
+    const stop = on.view ? shownStop(on.view) : on.cursor.stop;
+    return stop < on.cursor.stop ? whole(on.cursor, stop) : on.cursor;
+  };
   return {
     first: () => to(0),
-    previous: () => on.go(byRound(on.lanes, on.cursor, -1)),
-    back: () => on.go(byEvent(on.lanes, on.cursor, -1)),
-    step: () => on.go(byEvent(on.lanes, on.cursor, 1)),
-    next: () => on.go(byRound(on.lanes, on.cursor, 1)),
+    previous: () => on.go(byRound(on.lanes, here(), -1)),
+    back: () => on.go(byEvent(on.lanes, here(), -1)),
+    step: () => on.go(byEvent(on.lanes, here(), 1)),
+    next: () => on.go(byRound(on.lanes, here(), 1)),
     last: () => to(Infinity),
     scrub: to,
   };

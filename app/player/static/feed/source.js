@@ -11,8 +11,8 @@ import { T } from "../text/text.js";
  * @typedef {{label: string, url?: string, trace?: Trace}} TraceRef
  * @typedef {{mode: "live"|"replay", events: string|null, traces: TraceRef[], provenance: string, provenance_note: string,
  *   cursor: Partial<PageCursor>, autoplay: boolean, prompt?: string|null, least?: number, of?: string,
- *   rules?: Rules, proposers?: Record<string, string>, present?: boolean, view_first?: boolean, brief?: boolean, compared?: boolean,
- *   addressed?: boolean}} Data `present`: for an audience; `view_first`: then the view is above the lane; `brief`: lower, below a form; `addressed`: the cursor is kept in the page's
+ *   rules?: Rules, proposers?: Record<string, string>, present?: boolean, view_first?: boolean, compared?: boolean,
+ *   addressed?: boolean}} Data `present`: for an audience; `view_first`: then the view is above the lane; `addressed`: the cursor is kept in the page's
  *   own address; `compared` is false if the lanes come from separate runs, so that there is no speedup between them
  */
 

@@ -89,7 +89,7 @@ export function createPendingGuesses(lane) {
       drawn = name;
       if (changed) {
         chips = round ? line.map((guess) => chipOf(guess, round.index)) : [];
-        root.replaceChildren(...chips);
+        root.replaceChildren(...chips.flatMap((chip) => [chip, el("wbr")])); // a line may end between two
       }
       line.forEach(({ text, state }, at) => {
         const verdict = state === "dropped" ? "waiting" : state;

@@ -10,6 +10,7 @@ import { el, keepOnScreen, setText } from "../dom/dom.js";
 import { number } from "../model/model.js";
 import { isSignificant } from "../model/significance.js";
 import { sameText } from "../model/fork.js";
+import { branches } from "../model/tree.js";
 import { wasHeldUp } from "../model/held_up.js";
 import { nonNull } from "../dom/non_null.js";
 import { LEGEND, MARK, T } from "../text/text.js";
@@ -17,7 +18,7 @@ import { LEGEND, MARK, T } from "../text/text.js";
 /** @typedef {Pick<View, "lanes"|"speedup"|"compared"|"baseline"|"current">} Shown */
 
 /** @type {Set<string>} */
-const RARE = new Set(["pruned", "discarded", "cut", "parted", "again"]); // explained next to the others only if they occur
+const RARE = new Set(["waiting", "unreached", "pruned", "discarded", "cut", "parted", "again"]); // explained next to the others only if they occur, the first two only in trees
 const UNTIMED = new Set(["oracle", "you"]); // whose drafting is off the clock
 const NOISE = 1.005; // as in sweep/totals.py: a speedup further above the tokens per pass was disturbed
 /** @type {WeakMap<Round, string[]>} the rare verdicts in it */
@@ -209,9 +210,12 @@ function rareIn(rounds) {
   /** @type {Set<string>} */
   const found = new Set();
   for (const round of rounds) {
+    const tree = branches(round.proposals);
     const rare =
       occurring.get(round) ??
-      round.proposals.map((item) => item.verdict).filter((verdict) => RARE.has(verdict));
+      round.proposals
+        .map((item) => item.verdict)
+        .filter((verdict) => RARE.has(verdict) && (tree || (verdict !== "waiting" && verdict !== "unreached")));
     occurring.set(round, rare);
     for (const verdict of rare) found.add(verdict);
   }

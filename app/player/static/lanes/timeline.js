@@ -9,6 +9,7 @@
  */
 
 import { el, setText } from "../dom/dom.js";
+import { shownStop } from "../model/walk.js";
 import { usualInstead } from "../model/held_up.js";
 import { seconds, T } from "../text/text.js";
 
@@ -165,7 +166,8 @@ export class Timeline {
     this.rare.held.hidden = !this.field.querySelector(".held");
     this.line.hidden = growing || this.whole === 0;
     if (this.line.hidden) return;
-    const now = "atEnd" in view && view.atEnd ? this.clocks(lanes) : (view.clock ?? 0);
+    const back = shownStop(view) < view.stop ? view.current?.end : undefined;
+    const now = back ?? ("atEnd" in view && view.atEnd ? this.clocks(lanes) : (view.clock ?? 0));
     this.line.style.insetInlineStart = `${(100 * now) / this.whole}%`;
   }
 }

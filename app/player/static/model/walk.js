@@ -164,3 +164,11 @@ function clockAt(lane, { stop, event }) {
   if (!round) return 0;
   return event === null ? round.end : momentsOf(lane, round)[event].clock;
 }
+
+/**
+ * The stop whose round is shown: the cursor's, or the one that is looked back at.
+ * @param {Pick<View, "stop"|"current"|"chosen"|"event">} view
+ */
+export function shownStop({ stop, current, chosen, event }) {
+  return chosen && event === null && current ? Math.min(stop, current.index + 1) : stop;
+}

@@ -39,7 +39,7 @@ export function areasOf(rows, total, fixed = null) {
     ...(fixed ? taken(row, fixed) : compared(row)),
   }));
   if (total !== null) settle(drawn, total, fixed);
-  const top = Math.max(NONE, ...rows.map((row) => Math.max(row.p ?? 0, row.q ?? 0)));
+  const top = 1; // one scale for every place
   // What a token has of a side that does not name it is part of all others on that side, and is drawn once.
   /** @param {"p"|"q"} side */
   const shownElsewhere = (side) =>

@@ -26,7 +26,6 @@ import { createTouchTitles } from "./touch_titles.js";
 import { createTranscript } from "../lanes/transcript.js";
 import { meanRound, ROUND_MS } from "../model/walk.js";
 
-const PHONE = 544; // px, the 34rem of screen.css
 const LARGE_MS = 200; // between two drawings of a live run's numbers and round
 
 /** All views, in their places. */
@@ -41,7 +40,6 @@ export class Screen {
   ribbons = [];
   frame = 0;
   brought = false; // whether the player was brought into view
-  brief = false; // whether it stands below a form
   left = new AbortController(); // aborted once the viewer has done anything on the page since the run began
   drawn = 0; // when a live run's numbers and tree were last drawn
   late = 0; // the timer that draws them once no more messages come
@@ -75,11 +73,6 @@ export class Screen {
     );
     this.box.append(createTouchTitles(this.box));
     this.highlight = createHighlight(this.box);
-  }
-
-  /** Lower below a form, until the viewer steps; on a phone it is as high below the form as elsewhere. */
-  settleHeight() {
-    this.box.classList.toggle("is-brief", this.brief && !(this.brought && this.box.clientWidth > PHONE));
   }
 
   /** @param {number} at */
@@ -178,7 +171,6 @@ export class Screen {
     this.box.classList.toggle("is-live", is);
     this.panels.live(is);
     this.brought = false;
-    this.settleHeight();
     clearTimeout(this.late);
     if (!is) return;
     this.views.odds.wait();
@@ -202,14 +194,7 @@ export class Screen {
   toOneScreen() {
     if (this.brought) return;
     this.brought = true;
-    this.settleHeight();
     bringIntoView(this.box);
-  }
-
-  /** @param {boolean} is whether it stands below a form */
-  setBrief(is) {
-    this.brief = is;
-    this.settleHeight();
   }
 
   setTheme() {

@@ -48,8 +48,8 @@ export const T = {
   lossy: (titles) => text.lossy(titles.length, titles.map(text.titled).join(", ")),
   /** @param {string[]} labels */
   heldUpRun: (labels) => text.heldUpRun(labels.length, labels[0].length > 16 ? null : labels[0]),
-  /** @param {{kept: number|null, tokens: number}} round */
-  opened: ({ kept, tokens }) => text.opened(kept, tokens),
+  /** @param {{kept: number|null, tokens: number, guesses: number, accepted: number, lost: boolean}} round */
+  opened: ({ kept, tokens, guesses, accepted, lost }) => text.opened(kept, tokens, guesses, accepted, lost),
   /** @param {Moment} moment @param {number} read */
   phase: (moment, read) => text.phase(moment.phase, moment.judged.size, read),
   /** @param {number} factor how much slower it is played than it ran @param {number} round seconds of one */

@@ -146,7 +146,7 @@ def _entries(head: BlockHead, layout: Layout) -> dict[str, Any]:
             **common,
             "target_layer_ids": returned,
             "num_anchors": 512,
-            **({} if block.from_anchor else {"sample_from_anchor": False}),
+            "sample_from_anchor": block.from_anchor,
         }
     return {
         "architectures": ["DSparkSpeculator" if block.inner else "DFlashSpeculator"],

@@ -21,7 +21,8 @@ from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEm
 
 from specdec_core.models.heads.layouts import shapes
 from specdec_core.models.tokens.draft_vocabulary import Guessing
-from specdec_core.runtime.architectures.llama import Joined, LlamaLayers, Rows, norm_of
+from specdec_core.runtime.architectures.llama import LlamaLayers, Rows, norm_of
+from specdec_core.runtime.joined import Joined
 
 from .inner import ConfidenceHead, Inner, MarkovHead
 
@@ -109,7 +110,7 @@ class BlockHead(Guessing):
         self.restrict(vocabulary)
         # in a tuple: its float32 angles must not be converted by `to(dtype)`
         self._rotary = (LlamaRotaryEmbedding(config),)
-        self._lean: tuple[LlamaLayers, list[Any]] | None = None
+        self._lean: tuple[LlamaLayers, list[Any], Any, Any] | None = None
 
     @property
     def layers_read(self) -> tuple[int, ...]:
@@ -122,7 +123,7 @@ class BlockHead(Guessing):
         found: Tensor = own(tokens)
         return found
 
-    def output(self, target: nn.Module) -> nn.Module:
+    def output(self, target: nn.Module, bits: int = 16) -> nn.Module:
         """From states (…, d) to logits (…, k): its own output matrix, or that of the target."""
         own: Any = getattr(self, "lm_head", None)
         return super().output(target) if own is None else own
@@ -187,7 +188,8 @@ class BlockHead(Guessing):
         """Let `read` run; its joined products, for packing. The layers' parameters become views of these."""
         weight = self.fc.weight
         layers = LlamaLayers(self.layers, self.config, self._rotary[0], weight, [False] * len(self.layers))
-        self._lean = layers, [norm_of(layer.input_layernorm) for layer in self.layers]
+        norms = [norm_of(layer.input_layernorm) for layer in self.layers]
+        self._lean = layers, norms, norm_of(self.hidden_norm), norm_of(self.norm)
         return layers.joined()
 
     def read(
@@ -207,8 +209,8 @@ class BlockHead(Guessing):
         if self._lean is None:
             self.lean()
         assert self._lean is not None
-        layers, norms = self._lean
-        context, begin, count = self.context(states), memory.length, len(states)
+        layers, norms, entering, leaving = self._lean
+        context, begin, count = entering(self.fc(states)), memory.length, len(states)
         rows = None if tokens is None else self.embedded(tokens, embedding).to(context.dtype)
         total = count + (0 if rows is None else len(rows))
         layers.prepare(memory.capacity)
@@ -228,15 +230,16 @@ class BlockHead(Guessing):
                 read = torch.cat((context, norm(rows)))
                 rows = layers.through(layer, read, rows, angles, attention, block)
         memory.extend(count)
-        return None if rows is None else self.guessing(self.norm(rows))
+        return None if rows is None else self.guessing(leaving(rows))
 
     def _hidden(self, count: int, total: int, like: Tensor) -> Tensor | None:
         """The additive mask (count, total) of a block at the end of the rows; None where every row sees all."""
         if not self.block.causal:
             return None
-        mask = like.new_zeros(count, total)
-        mask[:, total - count :] = torch.full_like(mask[:, :count], torch.finfo(like.dtype).min).triu(1)
-        return mask
+        later = torch.full(
+            (count, count), torch.finfo(like.dtype).min, dtype=like.dtype, device=like.device
+        ).triu(1)
+        return F.pad(later, (total - count, 0))
 
 
 def _places(layers: LlamaLayers, like: Tensor, memory: KVMemory, total: int) -> tuple[list[Rows], Any]:

@@ -37,7 +37,9 @@ class MarkovHead(nn.Module):
         elif kind == "rnn":
             self.joint_proj = nn.Linear(2 * rank + width, 3 * rank)
 
-    def forward(self, before: Tensor, states: Tensor, memory: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, before: Tensor, states: Tensor, memory: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """Biases (…, k) of one slot, and what the next slot's call takes as `memory`.
 
         Args:
@@ -45,11 +47,17 @@ class MarkovHead(nn.Module):
             states: (…, d), the slot's.
             memory: (…, r), of the slot before; None for the first one.
         """
-        rows: Tensor = self.markov_w1(before)
-        memory = torch.zeros_like(rows) if memory is None else memory
+        return self._turned(self.markov_w1(before), states, memory)
+
+    def after(self, token: int, state: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The same for one slot of one text, as it is drafted: state (d,) → (k,)."""
+        return self._turned(self.markov_w1.weight[token], state, memory)
+
+    def _turned(self, rows: Tensor, states: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor | None]:
         if self.kind == "gated":
             rows = torch.sigmoid(self.gate_proj(torch.cat((states, rows), -1))) * rows
         elif self.kind == "rnn":
+            memory = torch.zeros_like(rows) if memory is None else memory
             gate, new, out = self.joint_proj(torch.cat((memory, rows, states), -1)).chunk(3, -1)
             gate = torch.sigmoid(gate)
             memory, rows = gate * memory + (1 - gate) * torch.tanh(new), torch.tanh(out)
