@@ -155,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     given.folder.mkdir(parents=True, exist_ok=True)
     texts = answers(
-        sd.load_models(catalogue.CHAT, device="cpu"),
+        sd.load_models(catalogue.CHAT, device="cpu", weights="16-bit"),
         given.tokens,
         given.folder / f"answers-{given.tokens}.json",
     )
@@ -166,7 +166,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     exact = of_transformers(loaded())
     with TemporaryDirectory() as place:
         ways: dict[str, Callable[[], Read]] = {
-            "the lab, 16-bit": lambda: of_lab(sd.load_models(catalogue.CHAT, device="cpu")),
+            "the lab, 16-bit": lambda: of_lab(sd.load_models(catalogue.CHAT, device="cpu", weights="16-bit")),
             "the lab, 8-bit": lambda: of_lab(sd.load_models(catalogue.CHAT, device="cpu", weights="8-bit")),
             "Q8_0 in torch": lambda: of_transformers(as_q8_0(loaded())),
         }
