@@ -36,7 +36,7 @@ from specdec_core.proposers import available
 from specdec_core.runtime.machine import describe
 
 from . import peers_table
-from .llama_cpp import gguf_name, interleaved
+from .engines.llama_cpp import gguf_name, interleaved
 from .peers_table import LLAMA, NEAR, OPENVINO, PLAIN, Runs, way
 
 HERE = Path(__file__).resolve().parent
@@ -133,7 +133,7 @@ def write_files(folder: Path) -> None:
 def _draft(folder: Path, vocabulary: int) -> dict[str, Tensor]:
     """A draft's weights under GGUF's names, over the target's vocabulary."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    ids = draft_vocabulary.read(folder, load_file(folder / draft_vocabulary.FILE), vocabulary)
+    ids = draft_vocabulary.read(str(folder), load_file(folder / draft_vocabulary.FILE), vocabulary)
     assert ids is not None
     found = {}
     for name, weight in load_file(folder / "model.safetensors").items():
@@ -228,7 +228,11 @@ class Everyone:
 
     def __init__(self, folder: Path) -> None:
         peers = ways_of_peers(folder)
-        python = [folder / "python/bin/python", HERE / "peers_openvino.py", json.dumps(peers[OPENVINO])]
+        python: list[str | Path] = [
+            folder / "python/bin/python",
+            HERE / "peers_openvino.py",
+            json.dumps(peers[OPENVINO]),
+        ]
         self._lab = {
             bits: sd.load_models(catalogue.CHAT, device="cpu", weights=bits) for bits in ("16-bit", "8-bit")
         }
