@@ -233,12 +233,12 @@ def test_one_key_changes_the_language_and_it_is_remembered() -> None:
     assert at.button(key="course-language").proto.shortcut == "l"
     press(at, "course-language")
     assert at.query_params["lang"] == "de" and at.query_params["lesson"] == "race"
-    assert at.title[0].value.endswith("Das Rennen")
+    assert " Das Rennen" in at.title[0].value
     kept = at.session_state[progress.STORE]
     assert progress.from_json(progress.as_json(kept)).language == "de"
     at = page(kept)
     assert at.title[0].value == Words("de", reading.FOLDER)("course.title")
-    assert any("lang=de" in code.value for code in at.code)
+    assert any("lang=de" in code.value for code in page(kept, teach="1").code)
     assert page(kept, lang="en").title[0].value == Words("en", reading.FOLDER)("course.title")
     press(at, "course-language")
     assert at.query_params["lang"] == "en"
@@ -246,9 +246,9 @@ def test_one_key_changes_the_language_and_it_is_remembered() -> None:
 
 def test_it_can_be_changed_in_a_presentation() -> None:
     at = page(lesson="race", present="1")
-    assert at.title[0].value.endswith("The race")
+    assert " The race" in at.title[0].value
     press(at, "course-language")
-    assert at.title[0].value.endswith("Das Rennen")
+    assert " Das Rennen" in at.title[0].value
 
 
 def test_a_count_chooses_its_form_by_the_languages_own_rule(tmp_path: Path) -> None:
