@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 import platform
 import sys
 from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
@@ -93,7 +94,9 @@ class Product(Structure):
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The build for this processor, on torch's threads; None where there is none."""
+    """The build for this processor, on torch's threads; None where there is none, or `SPECDEC_KERNELS` is 0."""
+    if os.environ.get("SPECDEC_KERNELS") == "0":
+        return None
     builds = BUILDS.get((sys.platform, platform.machine().lower()), {})
     able = torch.cpu.get_capabilities()
     name = next((name for name, needed in builds.items() if all(map(able.get, needed))), None)
