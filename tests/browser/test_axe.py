@@ -58,13 +58,13 @@ def turned(page: Page, theme: Any) -> None:
 def test_the_pages(server: Server, tab: Callable[[str], Page]) -> None:
     """As a visitor finds them who comes for the first time, then in the dark."""
     page = tab("light")
-    for address, text in (
-        ("/", "against Plain decoding"),
-        ("/compare", "Press Run and watch"),
-        ("/library", "Nothing here yet"),
+    for address, sign in (
+        ("/", ".race-result"),
+        ("/compare", "text=Press Run and watch"),
+        ("/library", "text=Nothing here yet"),
     ):
         page.goto(server.url + address)
-        page.get_by_text(text).first.wait_for()
+        page.locator(sign).first.wait_for()
         check(page, f"{address}, light")
         turned(page, "dark")
         check(page, f"{address}, dark")
