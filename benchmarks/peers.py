@@ -133,7 +133,7 @@ def write_files(folder: Path) -> None:
 def _draft(folder: Path, vocabulary: int) -> dict[str, Tensor]:
     """A draft's weights under GGUF's names, over the target's vocabulary."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    ids = draft_vocabulary.read(folder, load_file(folder / draft_vocabulary.FILE), vocabulary)
+    ids = draft_vocabulary.read(str(folder), load_file(folder / draft_vocabulary.FILE), vocabulary)
     assert ids is not None
     found = {}
     for name, weight in load_file(folder / "model.safetensors").items():
@@ -177,9 +177,9 @@ def write_gguf(
 class Child:
     """Another program that answers a JSON line with a JSON line."""
 
-    def __init__(self, command: Sequence[str | Path], cwd: Path) -> None:
+    def __init__(self, command: Sequence[str], cwd: Path) -> None:
         self.process = subprocess.Popen(
-            list(map(str, command)), cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            list(command), cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         self._answer()
@@ -228,7 +228,11 @@ class Everyone:
 
     def __init__(self, folder: Path) -> None:
         peers = ways_of_peers(folder)
-        python = [folder / "python/bin/python", HERE / "peers_openvino.py", json.dumps(peers[OPENVINO])]
+        python = [
+            str(folder / "python/bin/python"),
+            str(HERE / "peers_openvino.py"),
+            json.dumps(peers[OPENVINO]),
+        ]
         self._lab = {
             bits: sd.load_models(catalogue.CHAT, device="cpu", weights=bits) for bits in ("16-bit", "8-bit")
         }

@@ -45,7 +45,8 @@ def rounded(values: Tensor) -> Tensor:
     groups = values.unflatten(-1, (-1, GROUP))
     exact = groups.abs().amax(-1, keepdim=True) / LEVELS
     levels = torch.where(exact > 0, groups / exact, 0.0).round()
-    return (levels * exact.half().float()).flatten(-2)
+    found: Tensor = (levels * exact.half().float()).flatten(-2)
+    return found
 
 
 class Rounded(nn.Module):
