@@ -23,7 +23,7 @@ from rich.table import Table
 from specdec_core.models import catalogue
 from specdec_measure import theory
 
-from . import decoding, llama_cpp, overhead, passes, subjects
+from . import decoding, overhead, passes, subjects
 from .decoding import (
     ASSISTED,
     DRAFT,
@@ -36,6 +36,7 @@ from .decoding import (
     PLAIN_OFF,
     STATIC,
 )
+from .engines import llama_cpp
 
 WIDTHS = (1, 5, 9, 17)  # compared with llama.cpp's
 

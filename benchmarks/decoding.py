@@ -12,7 +12,7 @@ from typing import Literal
 
 import specdec_core as sd
 
-from .llama_cpp import Decoder, Peer
+from .engines.llama_cpp import Decoder, Peer
 from .subjects import Mode, Prompt, Subjects
 
 PLAIN, DRAFT, DRAFT_OFF, PLAIN_OFF = "plain", "draft-model", "draft-model, no record", "plain, no record"

@@ -28,7 +28,7 @@ from specdec_core.runtime.machine import choose_device, choose_dtype, describe, 
 from specdec_core.runtime.timing.width_curve import WIDTHS, width_curve
 from specdec_measure.machines.model_sizes import SHAPES, Shape, shape
 
-from .chosen_draft import LEAST, MOST, PASSES, PROMPT, Bench, load, speculative
+from .drafts.chosen_draft import LEAST, MOST, PASSES, PROMPT, Bench, load, speculative
 from .parts import Found, Report, told
 
 GRAPHS, GRAPHS_OFF, EAGER = "ours, graphs", "ours, graphs, no record", "ours, kernel by kernel, no record"

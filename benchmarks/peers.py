@@ -36,7 +36,7 @@ from specdec_core.proposers import available
 from specdec_core.runtime.machine import describe
 
 from . import peers_table
-from .llama_cpp import gguf_name, interleaved
+from .engines.llama_cpp import gguf_name, interleaved
 from .peers_table import LLAMA, NEAR, OPENVINO, PLAIN, Runs, way
 
 HERE = Path(__file__).resolve().parent

@@ -22,7 +22,7 @@ def test_every_proposer_has_an_example_and_everything_in_the_index_is_sound() ->
     )
     assert {example.kind for example in found} == {"proposer", "lesson"}
     assert set(recorded.files()) == {name for example in found for name in example.files}
-    assert sum(path.stat().st_size for path in recorded.files().values()) < 5_100_000
+    assert sum(path.stat().st_size for path in recorded.files().values()) < 5_200_000
     assert not any("{" in example.look_for or len(example.look_for) > 240 for example in found)
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import chosen_draft, gpu
+from benchmarks import gpu
+from benchmarks.drafts import chosen_draft
 from benchmarks.parts import Report
 
 SPENT = {"one": 0.5, "two": 0.5}

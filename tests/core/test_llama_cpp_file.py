@@ -9,7 +9,7 @@ import pytest
 import torch
 from gguf import GGUFReader
 
-from benchmarks.llama_cpp import installed, write
+from benchmarks.engines.llama_cpp import installed, write
 
 from .tiny import build
 
@@ -55,7 +55,7 @@ def test_other_models_are_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(not installed(), reason="llama-cpp-python is not installed")
 def test_llama_cpp_writes_the_same_text(tmp_path: Path) -> None:
     """Plain, and with its own speculation. Catches: a file that llama.cpp reads as another model."""
-    from benchmarks.llama_cpp import DRAFT, LOOKUP, PLAIN, Peer
+    from benchmarks.engines.llama_cpp import DRAFT, LOOKUP, PLAIN, Peer
 
     torch.manual_seed(0)
     model, draft = build("llama", max_position_embeddings=1024), build("llama", max_position_embeddings=1024)

@@ -257,6 +257,7 @@ def test_work_drafted_ahead_is_drawn_to_scale_and_what_was_lost_is_hatched(page:
         ("medusa", r"\d+ heads? .* From their lists \d+ guesses were sent to the target"),
         ("eagle", r"the head drafted \d+ candidates"),
         ("early-exit", r"first \d+ layers"),
+        ("block", r"One pass of the head made the guesses of 7 slots; \d+ guesses were sent"),
         (
             "parallel-draft",
             r"pass of the draft over 1 token of the text and 3 mask tokens made these 4 guesses; none",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 import typer
 
 from training.commands import remember_command
-from training.heads.cli import (
-    HELD_OUT,
+from training.heads.cli import HELD_OUT
+from training.options import (
     RUNS,
     Batch,
     Context,
@@ -28,8 +28,9 @@ from training.heads.cli import (
 )
 
 if TYPE_CHECKING:
-    from training.heads.block import BlockHead
+    from specdec_core.models.heads import BlockHead
     from training.heads.frozen import Frozen
+    from training.loop import Plan
 
 app = typer.Typer()
 
@@ -73,9 +74,7 @@ def block(
     checkpoint."""
     from specdec_core.models.heads.block import INNER
     from specdec_measure.optimisation import Rates
-    from training.checkpoints import counters
-    from training.heads.block import export, started_from, train
-    from training.heads.rows import open_target, rows_for
+    from training.heads.rows import open_target
     from training.loop import Plan
     from training.pretrain import pick_device
 
@@ -85,26 +84,38 @@ def block(
         minutes, tokens, context, batch, seed, 50, focus=focus, rates=Rates(rate, rate / 10),
         decay_share=decay_share, evaluate_every=200,
     )  # fmt: skip
+    fresh = (size, layers, seed, mask, "" if inner == "none" else inner, rank, causal)
     target = open_target(model, pick_device(device))
-    batches, heldout = rows_for(model, text, runs / "data", plan)
-    fitting, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
-    rows = torch.cat([fitting.next() for _ in range(8)])
-    fresh = (size, layers, rows, seed, mask, "" if inner == "none" else inner, rank, causal)
-    head = started_from(target, start) if start else _fresh(target, *fresh)
-    heldout = heldout[:: -(-len(heldout) // HELD_OUT)]
-    state = train(
-        runs / name, head, target, batches, heldout, plan, counters(start) if start else None, single
-    )
-    folder = out or runs / name / "export"
-    export(folder, head, target, state)
+    state = _trained(model, text, runs, name, out, plan, target, start, single, fresh)
     remember_command(runs)
-    typer.echo(f"{state['step']} steps, {state['tokens']} tokens; written to {folder}.")
     for number, (alone, chain) in enumerate(zip(state["slots"], state["chain"], strict=True), start=1):
         typer.echo(f"slot {number}: right {alone:.3f}, with all before it {chain:.3f}")
 
 
+def _trained(
+    model: str, text: list[Path] | None, runs: Path, name: str, out: Path | None, plan: Plan, target: Frozen,
+    start: Path | None, single: int, fresh: tuple[Any, ...],
+) -> dict[str, Any]:  # fmt: skip
+    """The counters of a head that was trained and written out."""
+    from training.checkpoints import counters
+    from training.heads.block import export, started_from, train
+    from training.heads.rows import rows_for
+
+    batches, heldout = rows_for(model, text, runs / "data", plan)
+    fitting, _ = rows_for(model, text, runs / "data", replace(plan, seed=plan.seed + 1))
+    rows = torch.cat([fitting.next() for _ in range(8)])
+    head = started_from(target, start) if start else _fresh(target, rows, *fresh)
+    heldout = heldout[:: -(-len(heldout) // HELD_OUT)]
+    earlier = counters(start) if start else None
+    state = train(runs / name, head, target, batches, heldout, plan, earlier, single)
+    folder = out or runs / name / "export"
+    export(folder, head, target, state)
+    typer.echo(f"{state['step']} steps, {state['tokens']} tokens; written to {folder}.")
+    return state
+
+
 def _fresh(
-    target: Frozen, size: int, layers: int, rows: torch.Tensor, seed: int, mask: int | None, inner: str, rank: int,
+    target: Frozen, rows: torch.Tensor, size: int, layers: int, seed: int, mask: int | None, inner: str, rank: int,
     causal: bool,
 ) -> BlockHead:  # fmt: skip
     from training.heads.block import new_head

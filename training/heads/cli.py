@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import torch
 import typer
@@ -15,7 +15,6 @@ from training.options import (
     RUNS,
     Batch,
     BlocksRate,
-    Causal,
     Context,
     Decay,
     Device,
@@ -23,7 +22,6 @@ from training.options import (
     Focus,
     Further,
     LossTemperature,
-    MaskToken,
     Minutes,
     Model,
     Rate,
@@ -33,12 +31,6 @@ from training.options import (
     Tokens,
     Vocabulary,
 )
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from training.heads.frozen import Frozen
-    from training.loop import Plan, Source
 
 app = typer.Typer()
 
@@ -121,7 +113,8 @@ def eagle(
     from training.pretrain import pick_device
 
     plan = Plan(
-        minutes, tokens, context, batch, seed, 50, decay_share, focus=focus, rates=Rates(rate, 0.002), evaluate_every=200
+        minutes, tokens, context, batch, seed, 50, decay_share, focus=focus, evaluate_every=200,
+        rates=Rates(rate, 0.002),
     )  # fmt: skip
     target = open_target(model, pick_device(device))
     batches, heldout = rows_for(model, text, runs / "data", plan)
@@ -171,14 +164,14 @@ def eagle3(
     from specdec_measure.optimisation import Rates
     from training.checkpoints import counters
     from training.heads.eagle3 import export, frequent, new_head, read_other_layers, started_from, train
-    from training.heads.rows import rows_for
+    from training.heads.rows import opened, rows_for
     from training.loop import Plan
 
     plan = Plan(
         minutes, tokens, context, batch, seed, 50, focus=focus, rates=Rates(rate, rate / 10), decay_share=decay_share,
         evaluate_every=200,
     )  # fmt: skip
-    target, batches, heldout = _opened(model, device, text, runs, plan)
+    target, batches, heldout = opened(model, device, text, runs, plan, HELD_OUT)
     size = int(target.output.weight.shape[0])
     read = layers_of(layers, int(target.model.config.num_hidden_layers)) if layers else None
     counted, _ = rows_for(model, text, runs / "data", replace(plan, seed=seed + 1))
@@ -194,26 +187,6 @@ def eagle3(
     folder = out or runs / name / "export"
     export(folder, head, target, state)
     _report(runs, folder, state, "step")
-
-
-def _opened(
-    model: str, device: str, text: list[Path] | None, runs: Path, plan: Plan
-) -> tuple[Frozen, Source, Tensor]:
-    """The target, the rows to learn from, and those to measure on."""
-    from training.heads.rows import open_target, rows_for
-    from training.pretrain import pick_device
-
-    target = open_target(model, pick_device(device))
-    batches, heldout = rows_for(model, text, runs / "data", plan)
-    return target, batches, heldout[:: -(-len(heldout) // HELD_OUT)]
-
-
-def _fitting(model: str, text: list[Path] | None, runs: Path, plan: Plan) -> Tensor:
-    """Other rows, to which the matrices of a new head are fitted."""
-    from training.heads.rows import rows_for
-
-    rows, _ = rows_for(model, text, runs / "data", replace(plan, seed=plan.seed + 1))
-    return torch.cat([rows.next() for _ in range(8)])
 
 
 def layers_of(text: str, count: int) -> tuple[int, ...]:
@@ -251,12 +224,13 @@ def mtp(
     a checkpoint."""
     from specdec_measure.optimisation import Rates
     from training.heads.mtp import export, new_modules, train
+    from training.heads.rows import fitting, opened
     from training.loop import Plan
 
     rates = Rates(rate, rate / 10)
     plan = Plan(minutes, tokens, context, batch, seed, 50, focus=focus, rates=rates, evaluate_every=200)
-    target, batches, heldout = _opened(model, device, text, runs, plan)
-    made = new_modules(target, modules, _fitting(model, text, runs, plan), seed)
+    target, batches, heldout = opened(model, device, text, runs, plan, HELD_OUT)
+    made = new_modules(target, modules, fitting(model, text, runs, plan), seed)
     state = train(runs / name, made, target, batches, heldout, plan)
     folder = out or runs / name / "export"
     export(folder, made, target, state)

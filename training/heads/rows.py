@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -16,6 +17,7 @@ from training.data.tokenizer import load_tokenizer as own_tokenizer
 from training.heads.frozen import Frozen
 from training.loop import Plan, Source
 from training.own_text import OwnText, read_texts
+from training.pretrain import pick_device
 from training.results.evaluate import heldout_rows
 
 HELD_OUT_ROWS = 4  # of each source of the prepared data
@@ -66,3 +68,18 @@ def rows_for(model: str, texts: list[Path] | None, data: Path, plan: Plan) -> tu
     batches = Batches(data, plan.context, plan.batch, plan.seed, FOCUS if plan.focus else None)
     rows = heldout_rows(data, plan.context + 1, HELD_OUT_ROWS)
     return batches, torch.cat(list(rows.values()))
+
+
+def opened(
+    model: str, device: str, texts: list[Path] | None, runs: Path, plan: Plan, most: int
+) -> tuple[Frozen, Source, Tensor]:
+    """The target, the rows to learn from, and at most so many to measure on, of all sources alike."""
+    target = open_target(model, pick_device(device))
+    batches, heldout = rows_for(model, texts, runs / "data", plan)
+    return target, batches, heldout[:: -(-len(heldout) // most)]
+
+
+def fitting(model: str, texts: list[Path] | None, runs: Path, plan: Plan) -> Tensor:
+    """Other rows, to which the matrices of a new head are fitted."""
+    rows, _ = rows_for(model, texts, runs / "data", replace(plan, seed=plan.seed + 1))
+    return torch.cat([rows.next() for _ in range(8)])

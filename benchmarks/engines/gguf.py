@@ -1,6 +1,6 @@
 """llama.cpp's own continuations of small GGUF files, which the tests compare ours with.
 
-`python -m benchmarks.gguf FOLDER` writes `tests/core/gguf_llama_cpp.json`; FOLDER is one in which `npm install
+`python -m benchmarks.engines.gguf FOLDER` writes `tests/core/gguf_llama_cpp.json`; FOLDER is one in which `npm install
 node-llama-cpp` has been run. The files are those of `tests/core/gguf_kinds_writing.py`: float32 weights that bfloat16
 holds exactly, so that both compute with the same numbers.
 """
@@ -18,7 +18,7 @@ from typing import Any
 from tests.core.gguf_kinds_writing import CASES, PROMPT, write
 
 SCRIPT = Path(__file__).with_name("gguf_llama_cpp.mjs")
-RESULT = Path(__file__).resolve().parents[1] / "tests" / "core" / "gguf_llama_cpp.json"
+RESULT = Path(__file__).resolve().parents[2] / "tests" / "core" / "gguf_llama_cpp.json"
 COUNT = 12
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 import specdec_core as sd
+from benchmarks.parts import Found
 from specdec_cli.profile import random_model
 from specdec_core.models.bundle import HubModel
 from specdec_core.runtime.cuda_graphs import works
@@ -26,8 +27,6 @@ from specdec_core.runtime.timing.width_curve import width_curve
 from specdec_measure import theory
 from specdec_measure.machines.model_sizes import Shape
 from specdec_measure.testing import Letters
-
-from .parts import Found
 
 PROMPT = 128  # tokens, of the prompt and before the passes that are timed alone
 PASSES = 30  # of each kind that are timed alone, at most

@@ -1,8 +1,8 @@
 """What a minute of distilling gains in the course's lesson on training a draft.
 
-    python -m benchmarks.distil                                  a minute of stories, on two threads
-    python -m benchmarks.distil --kind code --seconds 30
-    python -m benchmarks.distil --seconds 3                      whether it works at all
+    python -m benchmarks.drafts.distil                                  a minute of stories, on two threads
+    python -m benchmarks.drafts.distil --kind code --seconds 30
+    python -m benchmarks.drafts.distil --seconds 3                      whether it works at all
 
 A draft of the shape of the bundled one starts from random weights, learns from text that the target writes, and then
 races itself before training on prompts held back, as on the page: same code, same budget. The figure is the gain in
@@ -51,7 +51,9 @@ def said(found: Distilled) -> str:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.distil", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.drafts.distil", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--kind", choices=sorted(OPENINGS), default="story")
     parser.add_argument(
         "--seconds", type=float, default=60.0, help="for writing and training; the race comes on top"

@@ -1,0 +1,1 @@
+"""Drafts trained for one model."""
