@@ -202,7 +202,7 @@ def llama_cpp(folder: Path, ways: Mapping[str, Any]) -> Child:
     """llama.cpp with these ways; see the script."""
     script = shutil.copy(HERE / "peers_llama_cpp.mjs", folder)
     node = shutil.which("node") or str(Path(sys.executable).with_name("node"))
-    return Child([node, script, json.dumps(ways)], folder)
+    return Child([node, str(script), json.dumps(ways)], folder)
 
 
 def ways_of_peers(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
