@@ -40,7 +40,7 @@ from .engines.llama_cpp import gguf_name, interleaved
 from .peers_table import LLAMA, NEAR, OPENVINO, PLAIN, Runs, way
 
 HERE = Path(__file__).resolve().parent
-FOLDER = HERE / "results" / "peers"
+FOLDER = HERE.parent / "var" / "peers"
 PROMPTS = HERE / "peers_prompts.jsonl"
 NODE, PYTHON = "node-llama-cpp@3.21.1", "openvino-genai==2026.4.1.0"
 LAB = (PLAIN, "draft-model", "prompt-lookup", "suffix", "eagle", "eagle3", "medusa", "block")
