@@ -40,7 +40,7 @@ from .engines.llama_cpp import gguf_name, interleaved
 from .peers_table import LLAMA, NEAR, OPENVINO, PLAIN, Runs, way
 
 HERE = Path(__file__).resolve().parent
-FOLDER = HERE / "results" / "peers"
+FOLDER = HERE.parent / "var" / "peers"
 PROMPTS = HERE / "peers_prompts.jsonl"
 NODE, PYTHON = "node-llama-cpp@3.21.1", "openvino-genai==2026.4.1.0"
 LAB = (PLAIN, "draft-model", "prompt-lookup", "suffix", "eagle", "eagle3", "medusa", "block")
@@ -177,9 +177,9 @@ def write_gguf(
 class Child:
     """Another program that answers a JSON line with a JSON line."""
 
-    def __init__(self, command: Sequence[str | Path], cwd: Path) -> None:
+    def __init__(self, command: Sequence[str], cwd: Path) -> None:
         self.process = subprocess.Popen(
-            list(map(str, command)), cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            list(command), cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         self._answer()
@@ -202,7 +202,7 @@ def llama_cpp(folder: Path, ways: Mapping[str, Any]) -> Child:
     """llama.cpp with these ways; see the script."""
     script = shutil.copy(HERE / "peers_llama_cpp.mjs", folder)
     node = shutil.which("node") or str(Path(sys.executable).with_name("node"))
-    return Child([node, script, json.dumps(ways)], folder)
+    return Child([node, str(script), json.dumps(ways)], folder)
 
 
 def ways_of_peers(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
@@ -228,9 +228,9 @@ class Everyone:
 
     def __init__(self, folder: Path) -> None:
         peers = ways_of_peers(folder)
-        python: list[str | Path] = [
-            folder / "python/bin/python",
-            HERE / "peers_openvino.py",
+        python = [
+            str(folder / "python/bin/python"),
+            str(HERE / "peers_openvino.py"),
             json.dumps(peers[OPENVINO]),
         ]
         self._lab = {
