@@ -56,6 +56,8 @@ def test_a_click_crosses_the_files_that_the_architecture_lists(
     assert len(way) <= 9
     browser = {file for file in way | through if file.endswith(".js")}
     # The stream, the mounted player and the decoder's process are not in this one's calls.
-    decoder = {f"decoding/{name}.py" for name in ("remote", "in_child/local", "in_child/child", "calls", "loaded")}
+    decoder = {
+        f"decoding/{name}.py" for name in ("remote", "in_child/local", "in_child/child", "calls", "loaded")
+    }
     elsewhere = {"web/routes.py", "player/__init__.py", *decoder}
     assert crossed - {"main.py"} == (way | through) - browser - elsewhere
