@@ -30,6 +30,7 @@ SETTINGS = (
     "DECODER",
     "DEFAULT_MODELS",
     "IGNORE_MEMORY",
+    "KERNELS",
     "LIBRARY",
     "LIBRARY_MB",
     "LOG",

@@ -26,6 +26,8 @@ CHROME = """
 .st-key-presenter { height: 1.5rem; align-items: flex-end; }
 .st-key-leave button { min-height: 0; padding: 0 0.4rem; }
 .st-key-look-for { display: none; } /* the player alone, so that it has the whole window */
+.st-key-notice { min-block-size: 0; }
+:--layout:has(> .st-key-notice:empty) { display: none !important; }
 html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge leave to the player */
 """
 

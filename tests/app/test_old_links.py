@@ -103,7 +103,12 @@ def outcome(page: str, query: str) -> dict[str, Any]:
     ids=lambda value: f"{value['page']}?{value['query'][:60]}" if isinstance(value, dict) else value,
 )
 def test_a_link_of_before_asks_for_the_same(server: None, link: dict[str, Any]) -> None:
-    assert json.loads(json.dumps(outcome(link["page"], link["query"]))) == link["outcome"]
+    then = link["outcome"]
+    if "penalty" not in link["query"] and "generation" not in link["query"]:
+        # each kind of prompt had a penalty of its own then, which no link named; now no prompt sets one
+        for lane in then["lanes"]:
+            lane.pop("repetition_penalty", None)
+    assert json.loads(json.dumps(outcome(link["page"], link["query"]))) == then
 
 
 BEGINS = {"depth": 3, "top_k": 2, "nodes": 4}  # the tree a visitor of the chat models starts with

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import Field
 
-from app.choosing import controls, form, lane_form, options
+from app.choosing import controls, defaults, form, lane_form, options
 from app.decoding.runs import Runs
 from app.lanes import lane
 from app.metrics import numbers
@@ -272,7 +272,7 @@ def test_every_proposer_rule_and_policy_of_the_core_can_be_drawn_and_is_said_to_
 
 def test_plain_decoding_stands_last_and_the_usual_proposer_first() -> None:
     offered = list(lane_form.proposers())
-    assert offered[0] == Settings().proposer
+    assert offered[0] == defaults.proposers(defaults.REAL)[0]  # the family of who chose none
     assert offered[-1] == "none"
     assert set(offered) == set(PROPOSERS)
 
