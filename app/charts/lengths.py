@@ -70,7 +70,7 @@ def chosen_lengths(trace: Trace, label: str, costs: Costs, provenance: str) -> C
     return Chart(
         figure,
         TITLE,
-        f"modelled from the rounds of {label} on this clock · {provenance}",
+        f"modelled from the lane's rounds on this clock · {provenance}",
         f"Time over the best possible choice of draft lengths, {label}: {said}.",
     )
 

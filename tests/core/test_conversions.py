@@ -191,6 +191,7 @@ def test_the_bundled_family_has_a_second_name_and_parts_that_do_not_ship_are_lef
         "eagle",
         "eagle3",
         "mtp",
+        "block",
     }
     assert tiny.draft is not None and tiny.larger_draft is not None
     for part in ("specdec-target", "specdec-eagle"):
