@@ -78,6 +78,7 @@ export interface Note {
   heads?: number;
   levels?: number;
   candidates?: number;
+  slots?: number;
   tree_temperature?: number;
   exit_layer?: number;
   earlier?: number;

@@ -215,7 +215,9 @@ function rareIn(rounds) {
       occurring.get(round) ??
       round.proposals
         .map((item) => item.verdict)
-        .filter((verdict) => RARE.has(verdict) && (tree || (verdict !== "waiting" && verdict !== "unreached")));
+        .filter(
+          (verdict) => RARE.has(verdict) && (tree || (verdict !== "waiting" && verdict !== "unreached")),
+        );
     occurring.set(round, rare);
     for (const verdict of rare) found.add(verdict);
   }
