@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,9 @@ from .heads.medusa import Medusa
 from .heads.mtp import Mtp
 from .lookup.prompt_lookup import PromptLookup
 from .lookup.suffix import Suffix
+
+if TYPE_CHECKING:
+    from specdec_core.models.bundle import Models
 
 Model = Literal["draft-model", "parallel-draft", "medusa", "eagle", "eagle3", "mtp", "block", "early-exit"]
 MODELS: dict[str, type[Proposer]] = {
@@ -127,9 +130,20 @@ class Combined(Proposer):
 def _with(model: str) -> type[Proposer]:
     """The pair with that model: needs what the model needs."""
     kind = MODELS[model]
-    return type(
-        "Combined", (Combined,), {"needs": kind.needs, "uses": kind.uses, "__doc__": Combined.__doc__}
-    )
+
+    class Pair(Combined):
+        __doc__ = Combined.__doc__
+        needs, uses = kind.needs, kind.uses
+
+        @classmethod
+        def why_not(cls, models: Models, person: bool = True) -> str | None:
+            return kind.why_not(models, person)
+
+        @classmethod
+        def which_draft(cls, options: Any) -> str:
+            return kind.which_draft(_model_options(options))
+
+    return Pair
 
 
 def _lookup_options(options: Any) -> Any:
