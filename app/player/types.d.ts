@@ -182,7 +182,7 @@ export type Message =
   | { type: "error"; lane?: number; message?: string }
   | { type: "started"; lane?: number; label?: string; proposer?: string; rule?: string; root?: string }
   | { type: "answered"; lane?: number }
-  | { type: "finished"; lane?: number; end?: string; trace?: string }
+  | { type: "finished"; lane?: number; end?: string; trace?: string; record?: Trace }
   | { type: "done"; lane?: number };
 
 /** The acceptance rules by name. */
