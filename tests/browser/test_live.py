@@ -19,10 +19,10 @@ from tests.browser.conftest import Sight, expect
 MOST_BYTES = 25_000_000
 WORDS = "One day, a little bird fell from its nest. A girl named Ruby saw the bird and"
 DONE = re.compile("^Done")
-KEPT = """() => { const traces = [], OwnWorker = Worker; window.traces = traces;
+KEPT = """() => { const traces = [], OwnWorker = Worker; window.traces = traces; window.kept = [];
   window.Worker = class extends OwnWorker { set onmessage(take) { super.onmessage = (event) => {
     const said = JSON.parse(event.data);
-    if (said.type === "finished") traces.push(said.record);
+    if (said.type === "finished") { traces.push(said.record); kept.push(said.record); }
     take(event); }; } } }"""
 
 
@@ -127,6 +127,32 @@ def test_a_run_can_be_stopped_and_another_begun(page: Page, file: Path) -> None:
     page.get_by_role("button", name="Run").click()
     expect(page.locator("#status")).to_have_text(DONE)
     assert len(records(page)) == 1 and plain["header"]["race"]["lanes"] == 2
+
+
+def test_a_click_on_a_candidate_goes_on_from_there(page: Page, file: Path) -> None:
+    """Catches: a continuation that forgets the text before it, or is not what the model writes after the chosen token;
+    a record that does not say what was chosen; a way back that is lost."""
+    opened(page, file, plain="0")
+    before = sd.Trace.from_json(json.dumps(page.evaluate("kept.at(-1)")))
+    page.locator(".player").focus()
+    page.keyboard.press("Home")
+    page.get_by_role("button", name="Round and odds").or_(
+        page.get_by_role("button", name="Odds", exact=True)
+    ).last.click()
+    page.locator(".player").press("End")
+    page.locator(".bar-row .from-here").nth(1).click()
+    expect(page.locator("#trail button")).to_have_count(2)
+    expect(page.locator("#status")).to_have_text(DONE)
+    after = sd.Trace.from_json(json.dumps(records(page)[-1]))
+    branch = after.header.branch
+    assert branch and branch.trace == before.header.id
+    ids = [*before.header.prompt_ids, *before.token_ids[: branch.at], branch.token]
+    assert after.header.prompt_ids == ids and branch.token != before.token_ids[branch.at]
+    core = sd.decode(sd.load_models(device="cpu"), ids, sd.Settings(max_new_tokens=40))
+    assert after.token_ids == core.token_ids and after.header.prompt == core.header.prompt
+    page.locator("#trail button").first.click()
+    expect(page.locator("#trail button")).to_have_count(1 - 1)
+    expect(page.locator(".lane").last).to_contain_text(before.output.texts[0])
 
 
 def test_what_cannot_be_run_is_said(page: Page, file: Path) -> None:

@@ -293,6 +293,7 @@ export class Lane {
         chat: false,
         system: "",
         race,
+        branch: start.branch,
       },
       rounds,
       output,

@@ -36,7 +36,7 @@ export async function race(models, start, lanes, on) {
       lane.trace(race ? { id: race, lane: lane.number, lanes: lanes.length } : null),
     );
     for (const [at, trace] of traces.entries())
-      on.say({ type: "finished", lane: at, end: trace.end, record: trace });
+      on.say({ type: "finished", lane: at, end: trace.end, label: made[at].label(), record: trace });
     on.say({ type: "done" });
     return traces;
   } finally {

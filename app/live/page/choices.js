@@ -30,6 +30,11 @@ function number(form, name) {
   return Number.isFinite(whole) ? Math.min(Number(input.max), Math.max(Number(input.min), whole)) : usual;
 }
 
+/** @param {HTMLFormElement} form @param {string} text */
+export function prompt(form, text) {
+  field(form, "prompt").value = text;
+}
+
 /** @param {HTMLFormElement} form @returns {Choices} */
 export function chosen(form) {
   const temperature = number(form, "temperature");

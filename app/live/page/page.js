@@ -2,16 +2,20 @@
  * The live page: a form, the player, and an engine in a worker. Nothing is fetched.
  *
  * @import { Trace } from "../../player/types.js"
+ * @import { Start } from "../engine/lane.js"
  * @import { Data } from "../../player/static/feed/source.js"
  * @import { Curve } from "../engine/curve.js"
  * @import { Said } from "./engine_client.js"
  * @import { WithStats } from "./figures.js"
+ * @typedef {{label: string, trace: Trace & WithStats}} Lane
+ * @typedef {{ids: number[], branch: Start["branch"], text: string}} Branch
  */
 
 import { el, setText } from "../../player/static/dom/dom.js";
 import { nonNull } from "../../player/static/dom/non_null.js";
 import { mount } from "../../player/static/player.js";
-import { chosen, fill, lanes, linked, refused } from "./choices.js";
+import { quote } from "../../player/static/text/text.js";
+import { chosen, fill, lanes, linked, prompt, refused } from "./choices.js";
 import { files, textOf } from "./embedded.js";
 import { EngineClient } from "./engine_client.js";
 import { gained, table } from "./figures.js";
@@ -38,8 +42,12 @@ class LivePage {
   runs = 0;
   /** @type {Curve|null} */
   curve = null;
-  /** @type {(Trace & WithStats)[]} */
-  traces = [];
+  /** @type {Lane[]} */
+  lanes = [];
+  /** @type {{name: string, lanes: Lane[]}[]} the runs that led to the one that is shown */
+  trail = [];
+  /** @type {(() => void)|null} what waits for the run to end */
+  next = null;
   about = JSON.parse(textOf("about"));
   client = new EngineClient(textOf("worker"), (said) => this.hear(said));
 
@@ -56,6 +64,7 @@ class LivePage {
         this.client.send({ type: "answer", words });
         return null;
       },
+      branch: (trace, at, token) => this.begin(branched(trace, at, token)),
     });
     this.wire();
     if (!fill(this.form, location.hash)) this.form.reset();
@@ -128,23 +137,30 @@ class LivePage {
     this.client.send({ type: "load", files: given }, buffers);
   }
 
-  begin() {
+  /** Run what the form says; or go on from a record, after so many of its tokens, with a token that somebody chose. @param {Branch} [from] */
+  begin(from) {
     const choices = chosen(this.form);
     const why = refused(choices);
     if (why) return setText(this.status, why);
     if (!this.loaded) return;
+    if (this.client.running) {
+      this.next = () => this.begin(from);
+      return this.halt();
+    }
+    if (!from) this.trail = [];
     try {
       history.replaceState(null, "", linked(choices));
     } catch {
       // a frame without an address of its own
     }
-    this.halt();
     this.runs += 1;
-    this.traces = [];
+    this.lanes = [];
     setText(this.status, "Decoding in this browser …");
     setText(this.figures, "");
     this.busy(true);
-    this.client.send({ type: "run", prompt: choices.prompt, ids: null, lanes: lanes(choices), branch: null });
+    this.trail.push({ name: from ? `⤷ ${quote(from.text)}` : "first run", lanes: [] });
+    const [ids, branch] = from ? [from.ids, from.branch] : [null, null];
+    this.client.send({ type: "run", prompt: choices.prompt, ids, lanes: lanes(choices), branch });
     this.now = this.data(`run ${this.runs}`);
     this.player.update(this.now);
   }
@@ -174,7 +190,8 @@ class LivePage {
       this.begin();
       document.dispatchEvent(new Event("wheel")); // nobody pressed Run: the page does not move by itself
       /** @type {HTMLElement|null|undefined} */ (byId("player").shadowRoot?.activeElement)?.blur();
-    } else if (said.type === "finished") this.traces.push(/** @type {Trace & WithStats} */ (said.record));
+    } else if (said.type === "finished")
+      this.lanes.push({ label: said.label ?? "", trace: /** @type {Lane["trace"]} */ (said.record) });
     else if (said.type === "curve") {
       this.curve = said.curve;
       byId("curve").replaceChildren(table(said.curve));
@@ -189,8 +206,15 @@ class LivePage {
 
   finish() {
     this.busy(false);
-    if (!this.traces.length) return;
-    const ended = this.traces.some(({ end }) => end === "cancelled");
+    const next = this.next;
+    this.next = null;
+    if (next) return next();
+    const [first] = this.lanes;
+    if (!first) return;
+    const ended = this.lanes.some(({ trace }) => trace.end === "cancelled");
+    if (first.trace.header?.branch) prompt(this.form, first.trace.header.prompt ?? "");
+    this.trail[this.trail.length - 1].lanes = this.lanes;
+    this.drawTrail();
     setText(
       this.status,
       ended
@@ -202,7 +226,25 @@ class LivePage {
   }
 
   conclude() {
-    if (this.traces.length) setText(this.figures, gained(this.traces, this.curve));
+    const traces = this.lanes.map(({ trace }) => trace);
+    if (traces.length) setText(this.figures, gained(traces, this.curve));
+  }
+
+  /** The runs that led here; each can be shown again, and gone on from elsewhere. */
+  drawTrail() {
+    const buttons = this.trail.map(({ name, lanes }, at) => {
+      const button = el("button", { type: "button", "aria-current": lanes === this.lanes }, name);
+      button.onclick = () => {
+        this.trail.length = at + 1;
+        this.lanes = lanes;
+        this.now = { ...this.data(null), traces: lanes };
+        this.player.update(this.now);
+        this.drawTrail();
+        this.conclude();
+      };
+      return button;
+    });
+    byId("trail").replaceChildren(...(buttons.length > 1 ? buttons : []));
   }
 
   async share() {
@@ -218,6 +260,12 @@ class LivePage {
     }
     setTimeout(() => setText(button, String(usual)), COPIED_MS);
   }
+}
+
+/** @param {Trace} trace @param {number} at @param {number} token @returns {Branch} */
+function branched({ header, output, texts }, at, token) {
+  const ids = [...(header?.prompt_ids ?? []), ...(output?.ids ?? []).slice(0, at), token];
+  return { ids, branch: { trace: header?.id ?? "", at, token }, text: texts?.[token] ?? "" };
 }
 
 /** Draw the page, then load what lies behind it. */

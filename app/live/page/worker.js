@@ -49,7 +49,11 @@ async function run({ prompt, ids, lanes, branch }) {
   if (!models) return;
   const { tokenizer, target } = models;
   const given = ids ?? tokenizer.encode(prompt);
-  const start = { prompt, ids: given.length ? given : [tokenizer.special], branch };
+  const start = {
+    prompt: ids ? tokenizer.decode(ids) : prompt,
+    ids: given.length ? given : [tokenizer.special],
+    branch,
+  };
   const room = target.positions - start.ids.length;
   if (room < 2) {
     const message = `This text has ${start.ids.length} tokens, and the model reads at most ${target.positions}. Shorten it.`;

@@ -87,7 +87,7 @@ class Player {
     whole: (ratios) => this.screen.score.whole(ratios),
   });
   feed = createFeed({
-    open: (events) => this.api.open?.(events) ?? new EventSource(address(events)),
+    open: (events) => this.api.open?.() ?? new EventSource(address(events)),
     say: (text) => this.screen.say(text),
     ask: (question) => this.screen.question.show(question),
     lanes: (given) => {
@@ -152,7 +152,11 @@ class Player {
     this.api = api;
     this.data = first;
     this.root.replaceChildren(this.box);
+    this.screen.views.odds.branches = Boolean(api.branch);
     this.box.addEventListener("click", (event) => {
+      const from = /** @type {HTMLElement|null} */ (elementOf(event).closest(".from-here"))?.dataset;
+      const { trace } = this.lanes[this.view?.focus?.lane ?? -1] ?? {};
+      if (from && trace) return this.api.branch?.(trace, Number(from.at), Number(from.id));
       const node = this.replaying ? nodeOf(elementOf(event)) : null;
       if (!node) return;
       this.playback.pause();

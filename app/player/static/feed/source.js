@@ -21,7 +21,9 @@ import { T } from "../text/text.js";
  * @typedef {object} Api receives the cursor and the end of a run
  * @property {(name: string, value: PageCursor & {of?: string}) => void} [setStateValue]
  * @property {(name: string, value: string) => void} [setTriggerValue]
- * @property {(events: string) => Stream} [open] the messages of a run, where they do not come from a server
+ * @property {() => Stream} [open] the messages of a run, where they do not come from a server
+ * @property {(trace: Trace, at: number, token: number) => void} [branch] goes on from a trace, after so many of its tokens, with
+ *   this one
  * @property {(question: number, words: string) => Promise<string|null>} [answer] likewise takes a visitor's words
  */
 
