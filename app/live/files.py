@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,11 +38,3 @@ def vocabulary() -> dict[str, Any]:
         raise ValueError("The live page reads byte-level BPE with single digits and one added token.")
     tokens = sorted(model["vocab"], key=model["vocab"].__getitem__)
     return {"tokens": tokens, "merges": model["merges"], "special": added[0]["content"]}
-
-
-def parameters(name: str) -> int:
-    """How many numbers a bundled model has."""
-    content = weights(name)
-    size = int.from_bytes(content[:8], "little")
-    tensors = json.loads(content[8 : 8 + size])
-    return sum(math.prod(tensor["shape"]) for key, tensor in tensors.items() if key != "__metadata__")

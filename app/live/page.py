@@ -77,7 +77,7 @@ def _body() -> str:
     named = {case.prompt: f"{case.family}: {case.name}" for case in prompts}
     return Template(HERE.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=TITLE,
-        millions=f"{files.parameters(files.TARGET) / 1e6:.1f}",
+        millions=f"{len(files.weights(files.TARGET)) / 2e6:.1f}",
         first=escape(next(case.prompt for case in prompts if case.family == FIRST)),
         proposers=_options({name: PROPOSERS[name].title for name in OFFERED}),
         rules=_options({name: RULES[name].title for name in JUDGING}),
@@ -103,6 +103,8 @@ def _about() -> dict[str, Any]:
         **models,
         "vocabulary": files.vocabulary(),
         "version": specdec_core.__version__,
+        "usual": Settings().model_dump(mode="json"),
+        "titles": {name: PROPOSERS[name].title for name in OFFERED},
         "rules": {name: {"title": RULES[name].title, "lossless": RULES[name].lossless} for name in JUDGING},
         "proposers": {name: PROPOSERS[name].summary for name in OFFERED},
         "least": MIN_TOKENS,

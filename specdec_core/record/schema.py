@@ -71,8 +71,8 @@ class Race:
 
 @dataclass(slots=True)
 class Branch:
-    """Where a record goes on from another one: after so many of its tokens, with this one in place of its own. Prompt and
-    these tokens are this record's prompt."""
+    """Where a record goes on from another one: after so many of its tokens, with this one in place of its own. They and
+    the other's prompt are this record's prompt."""
 
     trace: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]  # the other's id
     at: Count

@@ -49,7 +49,7 @@ def page(browser: Browser, complaints: Sight) -> Iterator[Page]:
 
 def opened(page: Page, file: Path, **chosen: Any) -> list[dict[str, Any]]:
     """The records of the run with which the page opens."""
-    usual = {"p": WORDS, "n": 40}
+    usual = {"prompt": WORDS, "tokens": 40}
     page.goto("about:blank")
     page.goto(f"{file.as_uri()}#{urlencode({**usual, **chosen})}")
     expect(page.locator("#status")).to_have_text(DONE)
@@ -73,7 +73,7 @@ def test_one_file_decodes_what_a_link_says(page: Page, file: Path) -> None:
     for chosen, given in (
         ({}, {}),
         (
-            {"t": 1, "seed": 5, "proposer": "branching"},
+            {"temperature": 1, "seed": 5, "proposer": "branching"},
             {"temperature": 1.0, "seed": 5, "proposer": "branching"},
         ),
     ):
@@ -134,11 +134,7 @@ def test_a_click_on_a_candidate_goes_on_from_there(page: Page, file: Path) -> No
     a record that does not say what was chosen; a way back that is lost."""
     opened(page, file, plain="0")
     before = sd.Trace.from_json(json.dumps(page.evaluate("kept.at(-1)")))
-    page.locator(".player").focus()
-    page.keyboard.press("Home")
-    page.get_by_role("button", name="Round and odds").or_(
-        page.get_by_role("button", name="Odds", exact=True)
-    ).last.click()
+    page.get_by_role("button", name="Odds", exact=True).click()
     page.locator(".player").press("End")
     page.locator(".bar-row .from-here").nth(1).click()
     expect(page.locator("#trail button")).to_have_count(2)

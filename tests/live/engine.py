@@ -31,7 +31,9 @@ OWN = (
 def node(task: str, **job: Any) -> Any:
     """What run.mjs answers to a task."""
     assert NODE is not None
-    given = json.dumps({"task": task, "vocabulary": vocabulary(), **job})
+    given = json.dumps(
+        {"task": task, "vocabulary": vocabulary(), "usual": sd.Settings().model_dump(mode="json"), **job}
+    )
     command = [NODE, "--no-warnings", str(HERE / "run.mjs")]
     done = subprocess.run(command, input=given, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr[-3000:]

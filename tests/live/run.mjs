@@ -15,7 +15,7 @@ async function models(build) {
   const code = await kernels(read(`app/live/engine/${build}.wasm`));
   const one = (name) =>
     new Model(code, name, JSON.parse(read(`assets/models/${name}/config.json`)), read(`assets/models/${name}/model.safetensors`));
-  return { target: one("specdec-target"), draft: one("specdec-draft"), tokenizer, machine: "node", version: "test" };
+  return { target: one("specdec-target"), draft: one("specdec-draft"), tokenizer, machine: "node", version: "test", usual: job.usual, titles: {} };
 }
 
 const tasks = {

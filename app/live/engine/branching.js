@@ -3,16 +3,15 @@
  * nodes are sent; above it siblings are drawn without repetition, and a drawn token is never taken back, since that would
  * change the text's distribution.
  *
- * @import { Dropped, Proposal } from "./proposal.js"
+ * @import { Dropped, Proposal } from "./tree.js"
  * @import { Context, Proposer, Resources } from "./proposers.js"
  * @typedef {{token: number, parent: number, value: number, own: number}} Node `value`: the product along its path; `own`: the
  *   draft's at temperature 1
  */
 
 import { DRAFTING, uniforms } from "./philox.js";
-import { nothing } from "./proposal.js";
 import { draw } from "./sampling.js";
-import { TokenTree } from "./tree.js";
+import { nothing, TokenTree } from "./tree.js";
 
 const WIDTH = 3; // the most guesses below one token
 const LEVELS = 4;
@@ -55,14 +54,10 @@ class Growth {
     this.passes += 1;
     const probs = frontier.map((_, place) => draft.probabilities(first + place, temperature || 1));
     const own =
-      temperature && temperature !== 1
-        ? frontier.map((_, place) => draft.probabilities(first + place, 1))
-        : probs;
+      temperature && temperature !== 1 ? frontier.map((_, place) => draft.probabilities(first + place, 1)) : probs;
     const above = frontier.map((node) => (node < 0 ? 1 : this.nodes[node].value));
     const best = probs.map(largest);
-    const slots = best.map((tokens, place) =>
-      tokens.map((token) => Math.fround(above[place] * probs[place][token])),
-    );
+    const slots = best.map((tokens, place) => tokens.map((token) => Math.fround(above[place] * probs[place][token])));
     const counts = this.counts(slots);
     const start = this.nodes.length;
     for (const [place, count] of counts.entries()) {
@@ -176,9 +171,7 @@ export function branching({ draft }) {
       while (!growth.over()) growth.advance();
       const { nodes } = growth;
       const every = nodes.map((_, node) => node);
-      const order = context.temperature
-        ? every
-        : every.toSorted((one, other) => nodes[other].value - nodes[one].value);
+      const order = context.temperature ? every : every.toSorted((one, other) => nodes[other].value - nodes[one].value);
       kept = order.slice(0, NODES).sort((one, other) => one - other);
       return proposal(
         growth,

@@ -12,19 +12,13 @@ const PREFIX = 128; // tokens before the pass
 const TURNS = 5;
 const LEAST_MS = 6; // of one measurement, since browsers round their clocks
 
-/**
- * The median over some turns, the widths taken in turn.
- * @param {Models} models
- * @param {() => Promise<void>} pause
- * @returns {Promise<Curve>}
- */
+/** The median over some turns, the widths taken in turn. @param {Models} models @param {() => Promise<void>} pause @returns {Promise<Curve>} */
 export async function measured({ target, draft }, pause) {
   const { code } = target;
   const mark = code.mark();
   try {
     const readers = [target, draft].map((model) => new Reader(model, PREFIX, Math.max(...WIDTHS)));
-    for (const reader of readers)
-      reader.step(Array.from({ length: PREFIX }, (_, at) => (at * 37 + 11) % 4096));
+    for (const reader of readers) reader.step(Array.from({ length: PREFIX }, (_, at) => (at * 37 + 11) % 4096));
     /** @type {number[][]} */
     const found = [...WIDTHS, 1].map(() => []);
     for (let turn = 0; turn < TURNS; turn++) {
@@ -56,24 +50,13 @@ function timed(reader, width) {
   return spent / passes / 1000;
 }
 
-/**
- * Tokens per plain pass's time (Leviathan et al. 2023, Theorem 3.8), with the cost of a pass over γ + 1 tokens that was
- * measured.
- * @param {number} alpha
- * @param {number} gamma
- * @param {Curve} curve
- */
+/** Tokens per plain pass's time (Leviathan et al. 2023, Theorem 3.8), a pass over γ + 1 tokens costing what was measured. @param {number} alpha @param {number} gamma @param {Curve} curve */
 export function modelled(alpha, gamma, { widths, seconds, draft }) {
   const tokens = alpha < 1 ? (1 - alpha ** (gamma + 1)) / (1 - alpha) : gamma + 1;
-  return tokens / ((gamma * draft + at(gamma + 1, widths, seconds)) / seconds[0]);
-}
-
-/** T(n), on a line between measured widths. @param {number} n @param {number[]} widths @param {number[]} seconds */
-function at(n, widths, seconds) {
   const next = Math.max(
     1,
-    widths.findIndex((width) => width >= n) < 0 ? widths.length - 1 : widths.findIndex((width) => width >= n),
-  );
-  const share = (n - widths[next - 1]) / (widths[next] - widths[next - 1]);
-  return seconds[next - 1] + share * (seconds[next] - seconds[next - 1]);
+    widths.findIndex((width) => width > gamma),
+  ); // T(n) is on a line between measured widths
+  const share = (gamma + 1 - widths[next - 1]) / (widths[next] - widths[next - 1]);
+  return tokens / ((gamma * draft + seconds[next - 1] + share * (seconds[next] - seconds[next - 1])) / seconds[0]);
 }

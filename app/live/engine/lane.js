@@ -3,12 +3,13 @@
  *
  * @import { Message, Settings, Source, Step, Verdict } from "../../player/types.js"
  * @import { Model } from "./model.js"
- * @import { Proposal } from "./proposal.js"
+ * @import { Proposal, TokenTree } from "./tree.js"
  * @import { Context } from "./proposers.js"
+ * @import { Seen } from "./record.js"
  * @import { Decision } from "./rules.js"
- * @import { TokenTree } from "./tree.js"
  * @import { Tokenizer } from "./tokenizer.js"
- * @typedef {{target: Model, draft: Model, tokenizer: Tokenizer, machine: string, version: string}} Models
+ * @typedef {{target: Model, draft: Model, tokenizer: Tokenizer, machine: string, version: string, usual: Settings,
+ *   titles: Record<string, string>}} Models `usual`: the settings that nobody chooses here
  * @typedef {Settings & {proposer: string, rule: string, draft_length: number, max_new_tokens: number, temperature: number,
  *   seed: number}} Wanted
  * @typedef {{branch: {trace: string, at: number, token: number}|null, prompt: string, ids: number[]}} Start `branch`: the run
@@ -28,21 +29,6 @@ import { Pieces } from "./tokenizer.js";
 
 const WIDEST = 65; // rows of a pass whose logits are wanted: the root and the longest answer of a person
 const DRAFTED = ["draft-model", "branching"];
-const FIXED = {
-  top_k: 0,
-  top_p: 1,
-  min_p: null,
-  repetition_penalty: null,
-  no_repeat_ngram_size: null,
-  stop: [],
-  options: {},
-  rule_options: {},
-  length_policy: "fixed",
-  length_options: {},
-  memory_budget_mb: 0,
-  overlap: false,
-  record: "full",
-};
 const now = () => performance.now() / 1000;
 
 export class Lane {
@@ -53,21 +39,11 @@ export class Lane {
   end = null;
   /** @type {ReturnType<typeof recorded>[]} */
   rounds = [];
-  output = {
-    ids: /** @type {number[]} */ ([]),
-    texts: /** @type {string[]} */ ([]),
-    offsets: /** @type {number[]} */ ([]),
-    text: "",
-  };
+  /** @type {{ids: number[], texts: string[], offsets: number[], text: string}} */
+  output = { ids: [], texts: [], offsets: [], text: "" };
   tally = new Tally();
 
-  /**
-   * @param {Models} models
-   * @param {Start} start
-   * @param {Wanted} settings
-   * @param {number} number
-   * @param {(text: string) => Promise<string>} ask
-   */
+  /** @param {Models} models @param {Start} start @param {Wanted} settings @param {number} number @param {(text: string) => Promise<string>} ask */
   constructor(models, start, settings, number, ask) {
     this.models = models;
     this.start = start;
@@ -95,31 +71,16 @@ export class Lane {
   }
 
   label() {
-    return {
-      none: "Plain",
-      "draft-model": "Draft model",
-      "prompt-lookup": "Prompt lookup",
-      branching: "Branching",
-      you: "You",
-    }[this.settings.proposer];
+    return this.settings.proposer === "none" ? "Plain" : this.models.titles[this.settings.proposer];
   }
 
   /** @returns {Context} */
   context() {
     const { settings, tokens, tally } = this;
-    const levels = this.drafts
-      ? Math.max(0, this.models.draft.positions - tokens.length + 1)
-      : Number.POSITIVE_INFINITY;
-    const limit = Math.min(settings.max_new_tokens - this.output.ids.length - 1, levels);
+    const left = settings.max_new_tokens - this.output.ids.length - 1;
+    const limit = this.drafts ? Math.min(left, Math.max(0, this.models.draft.positions - tokens.length + 1)) : left;
     const length = Math.max(0, Math.min(settings.draft_length, limit));
-    return {
-      tokens,
-      temperature: settings.temperature,
-      seed: settings.seed,
-      round: tally.passes,
-      length,
-      limit,
-    };
+    return { tokens, temperature: settings.temperature, seed: settings.seed, round: tally.passes, length, limit };
   }
 
   /** One round; none if it was cancelled while somebody was asked. @param {() => boolean} cancelled @returns {Promise<Step|null>} */
@@ -138,11 +99,7 @@ export class Lane {
     };
     since = now();
     const { tree } = proposal;
-    target.read(
-      [tokens[tokens.length - 1], ...tree.tokens],
-      [-1, ...tree.parents.map((parent) => parent + 1)],
-      0,
-    );
+    target.read([tokens[tokens.length - 1], ...tree.tokens], [-1, ...tree.parents.map((parent) => parent + 1)], 0);
     lap();
     const judged = this.judge(context, proposal);
     lap();
@@ -163,8 +120,7 @@ export class Lane {
     const { rule, target } = this;
     const coins = uniforms(seed, COINS, round, tree.size);
     const places = Array.from({ length: tree.size + 1 }, (_, position) => position);
-    const source = (/** @type {Decision} */ made) =>
-      tree.children[ending(made)].length ? "corrected" : "bonus";
+    const source = (/** @type {Decision} */ made) => (tree.children[ending(made)].length ? "corrected" : "bonus");
     if (!temperature && rule.greedy) {
       const most = places.map((position) => target.best(position));
       const made = rule.greedy(tree, most, coins);
@@ -199,45 +155,32 @@ export class Lane {
     return tokens.length;
   }
 
-  /**
-   * Write the round down.
-   * @param {number} before
-   * @param {Proposal} proposal
-   * @param {Judged} judged
-   * @param {number[]} added
-   * @param {number[]} path
-   * @param {number[]} seconds
-   * @returns {Step}
-   */
+  /** Write the round down. @param {number} before @param {Proposal} proposal @param {Judged} judged @param {number[]} added @param {number[]} path @param {number[]} seconds @returns {Step} */
   write(before, proposal, judged, added, path, seconds) {
     const began = now();
     const { tree } = proposal;
-    const sources = added.map((_, at) =>
-      at < path.length ? "accepted" : tree.size ? judged.source : "plain",
-    );
-    const verdicts = cut(tree, judged, added.length);
-    const row = recorded(
-      {
-        ...judged,
-        decision: judged,
-        index: this.tally.passes,
-        start: this.clock,
-        seconds,
-        cache: [before, this.target.length],
-        proposal,
-        verdicts,
-        tokens: added,
-        sources: /** @type {Source[]} */ (sources),
-        temperature: this.settings.temperature,
-      },
-      this.target,
-      this.draft,
-    );
+    const sources = added.map((_, at) => (at < path.length ? "accepted" : tree.size ? judged.source : "plain"));
+    /** @type {Seen} */
+    const seen = {
+      ...judged,
+      decision: judged,
+      index: this.tally.passes,
+      start: this.clock,
+      seconds,
+      cache: [before, this.target.length],
+      proposal,
+      verdicts: cut(tree, judged, added.length),
+      tokens: added,
+      sources: /** @type {Source[]} */ (sources),
+      temperature: this.settings.temperature,
+    };
+    const row = recorded(seen, this.target, this.draft);
     this.rounds.push(row);
     this.tally.add(tree, row.nodes.verdict, added.length, proposal.passes, seconds);
     this.clock = this.tally.clock;
     this.record += now() - began;
     const { tokenizer } = this.models;
+    const { start_s, draft_s, verify_s, judge_s, commit_s } = row;
     return {
       type: "step",
       lane: this.number,
@@ -249,11 +192,7 @@ export class Lane {
       node_texts: tokenizer.names(row.nodes.token),
       names: tokenizer.names(added),
       verdict: row.nodes.verdict,
-      start_s: row.start_s,
-      draft_s: row.draft_s,
-      verify_s: row.verify_s,
-      judge_s: row.judge_s,
-      commit_s: row.commit_s,
+      ...{ start_s, draft_s, verify_s, judge_s, commit_s },
     };
   }
 
@@ -264,13 +203,9 @@ export class Lane {
     const rest = this.pieces.rest();
     if (rest && output.texts.length) output.texts[output.texts.length - 1] += rest;
     output.text = output.texts.join("");
-    const about = (/** @type {Model} */ { name, parameters }) => ({
-      name,
-      parameters,
-      architecture: "llama",
-      read: parameters,
-      output_rows: null,
-    });
+    const about = (/** @type {Model} */ { name, parameters }) => {
+      return { name, parameters, architecture: "llama", read: parameters, output_rows: null };
+    };
     return {
       header: {
         id: identity(),
@@ -281,7 +216,7 @@ export class Lane {
         machine: models.machine,
         target: about(models.target),
         draft: this.drafts ? about(models.draft) : null,
-        settings: { ...settings, ...FIXED },
+        settings: { ...models.usual, ...settings },
         prompt: start.prompt,
         prompt_ids: start.ids,
         prompt_texts: tokenizer.names(start.ids),
@@ -311,8 +246,7 @@ export class Lane {
     for (const { nodes, positions } of this.rounds) {
       for (const token of nodes.token) ids.add(token);
       for (const { p, q, model_p, model_q, residual } of positions)
-        for (const head of [p, q, model_p, model_q, residual])
-          for (const token of head?.id ?? []) ids.add(token);
+        for (const head of [p, q, model_p, model_q, residual]) for (const token of head?.id ?? []) ids.add(token);
     }
     const sorted = [...ids].sort((one, other) => one - other);
     const names = this.models.tokenizer.names(sorted);
@@ -328,8 +262,6 @@ function cut(tree, { path, verdicts }, kept) {
   if (kept > path.length) return verdicts;
   const alive = [-1, ...path.slice(0, kept - 1)];
   return verdicts.map((verdict, node) =>
-    (verdict === "accepted" || verdict === "rejected") && !alive.includes(tree.parents[node])
-      ? "cut"
-      : verdict,
+    (verdict === "accepted" || verdict === "rejected") && !alive.includes(tree.parents[node]) ? "cut" : verdict,
   );
 }

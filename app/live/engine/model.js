@@ -17,10 +17,7 @@ export function relaxed() {
   return WebAssembly.validate(RELAXED);
 }
 
-/**
- * @param {BufferSource} code a build of kernels.c
- * @returns {Promise<Kernels>}
- */
+/** @param {BufferSource} code a build of kernels.c @returns {Promise<Kernels>} */
 export async function kernels(code) {
   const { instance } = await WebAssembly.instantiate(code);
   return /** @type {Kernels} */ (/** @type {unknown} */ (instance.exports));
@@ -87,10 +84,7 @@ export class Model {
     }
   }
 
-  /**
-   * A function that puts a tensor of the file at its place; it refuses any but float16 of the shape that is expected.
-   * @param {Uint8Array} file
-   */
+  /** A function that puts a tensor of the file at its place; it refuses any but float16 of the shape that is expected. @param {Uint8Array} file */
   #reader(file) {
     const { code } = this;
     const size = Number(new DataView(file.buffer, file.byteOffset).getBigUint64(0, true));
@@ -118,11 +112,7 @@ export class Reader {
   /** @type {number[]} */
   parents = []; // of the rows of the tree that were read after them
 
-  /**
-   * @param {Model} model
-   * @param {number} capacity tokens and rows together
-   * @param {number} rows the most rows whose logits are wanted at once
-   */
+  /** @param {Model} model @param {number} capacity tokens and rows together @param {number} rows the most rows whose logits are wanted at once */
   constructor(model, capacity, rows) {
     this.model = model;
     this.code = model.code;
@@ -146,23 +136,10 @@ export class Reader {
     new Int32Array(code.memory.buffer, given, tokens.length).set(tokens);
     new Int32Array(code.memory.buffer, given + 4 * MOST_ROWS, this.parents.length).set(this.parents);
     const out = this.out + 4 * row * model.vocabulary;
-    code.pass(
-      model.at,
-      this.cache,
-      this.length,
-      known,
-      tokens.length,
-      given,
-      given + 4 * MOST_ROWS,
-      first,
-      out,
-    );
+    code.pass(model.at, this.cache, this.length, known, tokens.length, given, given + 4 * MOST_ROWS, first, out);
   }
 
-  /**
-   * Of the rows of the tree only these stay, ascending; they become text.
-   * @param {number[]} rows
-   */
+  /** Of the rows of the tree only these stay, ascending; they become text. @param {number[]} rows */
   keep(rows) {
     new Int32Array(this.code.memory.buffer, this.given, rows.length).set(rows);
     this.code.keep(this.model.at, this.cache, this.length, this.given, rows.length);
@@ -170,11 +147,7 @@ export class Reader {
     this.parents = [];
   }
 
-  /**
-   * Read and keep tokens; logits of the last one, if any are wanted, go to a row.
-   * @param {number[]} tokens
-   * @param {number|null} [row]
-   */
+  /** Read and keep tokens; logits of the last one, if any are wanted, go to a row. @param {number[]} tokens @param {number|null} [row] */
   step(tokens, row = null) {
     for (let start = 0; start < tokens.length; start += MOST_ROWS) {
       const some = tokens.slice(start, start + MOST_ROWS);
@@ -211,11 +184,7 @@ export class Reader {
     return this.code.best(this.place(row), this.model.vocabulary);
   }
 
-  /**
-   * @param {number} row
-   * @param {number} temperature above 0
-   * @returns {Float32Array} what is sampled there; a copy
-   */
+  /** @param {number} row @param {number} temperature above 0 @returns {Float32Array} what is sampled there; a copy */
   probabilities(row, temperature) {
     const { code, model } = this;
     const mark = code.mark();

@@ -2,7 +2,7 @@
  * Who guesses. Each proposes a tree for a round and then sees what became of it.
  *
  * @import { Reader } from "./model.js"
- * @import { Proposal } from "./proposal.js"
+ * @import { Proposal } from "./tree.js"
  * @import { Tokenizer } from "./tokenizer.js"
  * @typedef {{tokens: number[], temperature: number, seed: number, round: number, length: number, limit: number}} Context
  *   `tokens`: prompt and committed ones, the last of which is the root; `length`: levels to draft; `limit`: the deepest useful one
@@ -13,9 +13,8 @@
 
 import { branching } from "./branching.js";
 import { DRAFTING, uniforms } from "./philox.js";
-import { nothing } from "./proposal.js";
 import { draw } from "./sampling.js";
-import { TokenTree } from "./tree.js";
+import { nothing, TokenTree } from "./tree.js";
 
 const MAX_NGRAM = 3; // of prompt lookup
 const MAX_TYPED = 64; // tokens of an answer
@@ -79,12 +78,7 @@ function promptLookup() {
         if (!places || start === undefined) continue;
         const copied = text.slice(start, start + length);
         if (copied.length < Math.min(1, length)) break;
-        const note = {
-          match_start: start - size,
-          match_length: size,
-          copied: copied.length,
-          matches: places.length,
-        };
+        const note = { match_start: start - size, match_length: size, copied: copied.length, matches: places.length };
         return nothing({ tree: new TokenTree(copied), note });
       }
       return nothing({ note: { match_start: null } });

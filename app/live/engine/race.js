@@ -20,9 +20,7 @@ export async function race(models, start, lanes, on) {
   const mark = code.mark();
   try {
     const race = lanes.length > 1 ? identity() : null;
-    const made = lanes.map(
-      (settings, at) => new Lane(models, start, settings, at, (text) => on.ask(text, at)),
-    );
+    const made = lanes.map((settings, at) => new Lane(models, start, settings, at, (text) => on.ask(text, at)));
     for (const lane of made) on.say(lane.begin());
     const going = new Set(made);
     while (going.size && !on.cancelled()) {
@@ -32,9 +30,7 @@ export async function race(models, start, lanes, on) {
       if (lane.end) going.delete(lane);
       await on.pause();
     }
-    const traces = made.map((lane) =>
-      lane.trace(race ? { id: race, lane: lane.number, lanes: lanes.length } : null),
-    );
+    const traces = made.map((lane) => lane.trace(race ? { id: race, lane: lane.number, lanes: lanes.length } : null));
     for (const [at, trace] of traces.entries())
       on.say({ type: "finished", lane: at, end: trace.end, label: made[at].label(), record: trace });
     on.say({ type: "done" });

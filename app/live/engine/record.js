@@ -3,7 +3,7 @@
  *
  * @import { Candidates, Source, Verdict } from "../../player/types.js"
  * @import { Reader } from "./model.js"
- * @import { Proposal } from "./proposal.js"
+ * @import { Proposal } from "./tree.js"
  * @import { Decision } from "./rules.js"
  * @typedef {{index: number, start: number, seconds: number[], cache: [number, number], proposal: Proposal, coins: number[],
  *   decision: Decision & {final?: Float32Array}, p: Float32Array[]|null, q: Float32Array[]|null, draw: number|null,
@@ -46,10 +46,7 @@ class Row {
 function spread(probs, logits, best, temperature) {
   let mean = 0;
   for (let token = 0; token < probs.length; token++) mean += probs[token] * (logits[token] - logits[best]);
-  return {
-    entropy: short(Math.max(0, -mean / temperature - Math.log(probs[best]))),
-    largest: short(probs[best]),
-  };
+  return { entropy: short(Math.max(0, -mean / temperature - Math.log(probs[best]))), largest: short(probs[best]) };
 }
 
 /** @param {Float32Array} probs @returns {Candidates} */
@@ -73,25 +70,19 @@ function candidates(probs) {
 /** @param {number} token @returns {Candidates} */
 const point = (token) => ({ id: [token], prob: [1], tail: 0 });
 
-/**
- * @param {Seen} seen
- * @param {Reader} target whose logits of the round are still there, row i at position i
- * @param {Reader} draft the same
- */
+/** @param {Seen} seen @param {Reader} target whose logits of the round are still there, row i at position i @param {Reader} draft the same */
 export function recorded(seen, target, draft) {
-  const rows = remember((position) => new Row(target, position));
-  const drafted = remember((position) => {
-    const { rows: of } = seen.proposal;
-    const row = !seen.proposal.draft
-      ? -1
-      : of
-        ? of[position]
-        : position < seen.proposal.tree.size
-          ? position
-          : -1;
-    return row < 0 ? null : new Row(draft, row);
-  });
-  const { tree, dropped, passes, note } = seen.proposal;
+  const { tree, dropped, passes, note, rows: of } = seen.proposal;
+  /** @type {Record<number, Row>} */
+  const made = {};
+  const rows = (/** @type {number} */ position) => (made[position] ??= new Row(target, position));
+  /** @type {Record<number, Row>} */
+  const guessing = {};
+  const drafted = (/** @type {number} */ position) => {
+    const row = !seen.proposal.draft ? -1 : of ? of[position] : position < tree.size ? position : -1;
+    if (row >= 0) guessing[position] ??= new Row(draft, row);
+    return guessing[position] ?? null;
+  };
   const [draft_s, verify_s, judge_s, commit_s] = seen.seconds;
   return {
     index: seen.index,
@@ -114,23 +105,6 @@ export function recorded(seen, target, draft) {
   };
 }
 
-/**
- * @template Value
- * @param {(position: number) => Value} make
- * @returns {(position: number) => Value}
- */
-function remember(make) {
-  /** @type {Map<number, Value>} */
-  const made = new Map();
-  return (position) => {
-    const known = made.get(position);
-    if (known !== undefined) return known;
-    const fresh = make(position);
-    made.set(position, fresh);
-    return fresh;
-  };
-}
-
 /** p and q of every node's token at its parent; q is 1 where it is a point mass. @param {Seen} seen @param {(position: number) => Row} rows */
 function atNodes({ p, q, proposal: { tree } }, rows) {
   return {
@@ -142,11 +116,7 @@ function atNodes({ p, q, proposal: { tree } }, rows) {
   };
 }
 
-/**
- * @param {Seen} seen
- * @param {(position: number) => Row} rows
- * @param {(position: number) => Row|null} drafted
- */
+/** @param {Seen} seen @param {(position: number) => Row} rows @param {(position: number) => Row|null} drafted */
 function nodes(seen, rows, drafted) {
   const { tree, dropped } = seen.proposal;
   const unseen = dropped.map(() => null);
@@ -181,8 +151,7 @@ function nodes(seen, rows, drafted) {
     entropy: own((row) => row.spread.entropy),
     p_max: [...above.map((position) => wide(position).largest), ...unseen],
     p_entropy: warped ? [...above.map((position) => wide(position).entropy), ...unseen] : null,
-    recursive:
-      !tree.chain && seen.p && seen.q && seen.temperature > 0 ? [...thresholds(seen), ...unseen] : null,
+    recursive: !tree.chain && seen.p && seen.q && seen.temperature > 0 ? [...thresholds(seen), ...unseen] : null,
     penalised_p: null,
     penalised_q: null,
     tree_q: null,
@@ -212,28 +181,19 @@ function masses({ p, q, proposal: { tree } }, at) {
     let spare = claim * (1 - Math.min(1, mass));
     if (row && q) {
       spare = 0;
-      for (let other = 0; other < row.length; other++)
-        spare += Math.max(0, claim * row[other] - q[node][other]);
+      for (let other = 0; other < row.length; other++) spare += Math.max(0, claim * row[other] - q[node][other]);
     }
     claim = drawn > 0 ? Math.min(1, (claim * mass) / drawn) : 0;
     return spare;
   });
 }
 
-/**
- * The distributions at every committed token.
- * @param {Seen} seen
- * @param {(position: number) => Row} rows
- * @param {(position: number) => Row|null} drafted
- */
+/** The distributions at every committed token. @param {Seen} seen @param {(position: number) => Row} rows @param {(position: number) => Row|null} drafted */
 function positions(seen, rows, drafted) {
-  const { tree } = seen.proposal;
   const after = [-1, ...seen.decision.path].slice(0, seen.tokens.length);
   return after.map((at, place) => {
     const row = rows(at + 1);
     const own = drafted(at + 1);
-    const children = tree.children[at + 1];
-    const tokens = [...new Set(children.map((child) => tree.tokens[child]))];
     const p = seen.p ? candidates(seen.p[at + 1]) : point(row.best);
     const corrected = seen.sources[place] === "corrected" && place === after.length - 1;
     const last = place === after.length - 1 && seen.sources[place] !== "accepted";
@@ -244,7 +204,7 @@ function positions(seen, rows, drafted) {
       source: seen.sources[place],
       p,
       model_p: candidates(row.probs),
-      ...guessed(seen, at, children, tokens, row.best),
+      ...guessed(seen, at + 1, row.best),
       model_q: own && candidates(own.probs),
       residual: corrected ? from : null,
       entropy_p: row.spread.entropy,
@@ -256,17 +216,12 @@ function positions(seen, rows, drafted) {
   });
 }
 
-/**
- * What the first child was drawn from, and how likely one passes.
- * @param {Seen} seen
- * @param {number} at
- * @param {number[]} children
- * @param {number[]} tokens of the children, each once
- * @param {number} best
- */
-function guessed({ p, q }, at, children, tokens, best) {
+/** What the first child at a position was drawn from, and how likely one passes. @param {Seen} seen @param {number} position @param {number} best */
+function guessed({ p, q, proposal: { tree } }, position, best) {
+  const children = tree.children[position];
   if (!children.length) return { q: null, overlap: null };
-  const row = p?.[at + 1];
+  const tokens = [...new Set(children.map((child) => tree.tokens[child]))];
+  const row = p?.[position];
   if (row && q) {
     const from = q[children[0]];
     let overlap = 0;

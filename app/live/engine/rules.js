@@ -26,11 +26,7 @@ const DELTA = 0.3; // of the exponential of the negative entropy
  */
 function walk(tree, coins, ratio) {
   /** @type {Decision} */
-  const made = {
-    path: [],
-    verdicts: tree.tokens.map(() => "unreached"),
-    thresholds: tree.tokens.map(() => null),
-  };
+  const made = { path: [], verdicts: tree.tokens.map(() => "unreached"), thresholds: tree.tokens.map(() => null) };
   for (let position = 0; ; ) {
     /** @type {number[]} */
     const failed = [];

@@ -1,10 +1,6 @@
 /** From distributions to tokens: draws and residuals, with sums where the decoder has them. */
 
-/**
- * The token at which the cumulative distribution passes `uniform`; one of probability 0 is never drawn.
- * @param {Float32Array} probs
- * @param {number} uniform
- */
+/** The token at which the cumulative distribution passes `uniform`; one of probability 0 is never drawn. @param {Float32Array} probs @param {number} uniform */
 export function draw(probs, uniform) {
   let total = 0;
   for (const prob of probs) total += prob;
@@ -17,11 +13,7 @@ export function draw(probs, uniform) {
   return probs.length - 1;
 }
 
-/**
- * norm(max(0, p − q)); p where rounding leaves nothing.
- * @param {Float32Array} p
- * @param {Float32Array|number} q a distribution, or the token of a point mass
- */
+/** norm(max(0, p − q)); p where rounding leaves nothing. @param {Float32Array} p @param {Float32Array|number} q a distribution, or the token of a point mass */
 export function residual(p, q) {
   const rest = p.slice();
   if (typeof q === "number") rest[q] = 0;

@@ -24,13 +24,7 @@ export class Tally {
     return this.draft + this.verify + this.other;
   }
 
-  /**
-   * @param {TokenTree} tree
-   * @param {Verdict[]} verdicts
-   * @param {number} tokens
-   * @param {number} passes of the draft
-   * @param {number[]} seconds
-   */
+  /** @param {TokenTree} tree @param {Verdict[]} verdicts @param {number} tokens @param {number} passes of the draft @param {number[]} seconds */
   add(tree, verdicts, tokens, passes, [draft, verify, judge, commit]) {
     for (const verdict of verdicts) this.verdicts[verdict] += 1;
     const accepted = verdicts.filter((verdict) => verdict === "accepted").length;

@@ -12,8 +12,7 @@ const CONTEXT = 6; // tokens before a piece that its text may depend on
 
 /** Of byte-level BPE: the visible character of every byte. */
 function characters() {
-  const visible = (/** @type {number} */ byte) =>
-    (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte !== 0xad);
+  const visible = (/** @type {number} */ byte) => (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte !== 0xad);
   let hidden = 256;
   return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(visible(byte) ? byte : hidden++));
 }
@@ -93,11 +92,7 @@ export class Tokenizer {
     });
   }
 
-  /**
-   * Ids that append what was typed to the text of `tokens`, exactly where that is possible.
-   * @param {number[]} tokens
-   * @param {string} typed
-   */
+  /** Ids that append what was typed to the text of `tokens`, exactly where that is possible. @param {number[]} tokens @param {string} typed */
   continuation(tokens, typed) {
     for (const before of [this.decode(tokens), "\n"]) {
       const head = this.encode(before);

@@ -5,21 +5,12 @@
  * @typedef {Omit<Wanted, "draft_length"|"max_new_tokens"> & {prompt: string, gamma: number, tokens: number, plain: boolean}} Choices
  */
 
-/** The fields by their keys in a link. */
-const KEYS = /** @type {const} */ ({
-  p: "prompt",
-  proposer: "proposer",
-  rule: "rule",
-  t: "temperature",
-  gamma: "gamma",
-  seed: "seed",
-  n: "tokens",
-});
+const NAMES = /** @type {const} */ (["prompt", "proposer", "rule", "temperature", "gamma", "seed", "tokens"]);
+const HALF = /\p{Surrogate}/gu; // of a character
 const MOST_PROMPT = 4_000; // characters
 
 /** @param {HTMLFormElement} form @param {string} name */
-const field = (form, name) =>
-  /** @type {HTMLInputElement|HTMLSelectElement} */ (form.elements.namedItem(name));
+const field = (form, name) => /** @type {HTMLInputElement|HTMLSelectElement} */ (form.elements.namedItem(name));
 
 /** A number of a field, kept in its range. @param {HTMLFormElement} form @param {string} name */
 function number(form, name) {
@@ -30,18 +21,11 @@ function number(form, name) {
   return Number.isFinite(whole) ? Math.min(Number(input.max), Math.max(Number(input.min), whole)) : usual;
 }
 
-/** @param {HTMLFormElement} form @param {string} text */
-export function prompt(form, text) {
-  field(form, "prompt").value = text;
-}
-
 /** @param {HTMLFormElement} form @returns {Choices} */
 export function chosen(form) {
   const temperature = number(form, "temperature");
   return {
-    prompt: field(form, "prompt")
-      .value.replace(/\p{Surrogate}/gu, "")
-      .slice(0, MOST_PROMPT),
+    prompt: field(form, "prompt").value.slice(0, MOST_PROMPT).replace(HALF, ""),
     proposer: field(form, "proposer").value,
     rule: field(form, "rule").value,
     temperature: temperature > 0 ? Math.max(0.01, temperature) : 0,
@@ -54,14 +38,8 @@ export function chosen(form) {
 
 /** @param {Choices} choices @returns {Wanted[]} the lanes, plain decoding first */
 export function lanes({ proposer, rule, temperature, gamma, seed, tokens, plain }) {
-  const one = (/** @type {string} */ who) => ({
-    proposer: who,
-    rule,
-    draft_length: gamma,
-    max_new_tokens: tokens,
-    temperature,
-    seed,
-  });
+  const same = { rule, draft_length: gamma, max_new_tokens: tokens, temperature, seed };
+  const one = (/** @type {string} */ who) => ({ proposer: who, ...same });
   return plain && proposer !== "none" ? [one("none"), one(proposer)] : [one(proposer)];
 }
 
@@ -75,7 +53,7 @@ export function refused({ rule, temperature, proposer }) {
 /** @param {Choices} choices @returns {string} what goes after the # */
 export function linked(choices) {
   const parts = new URLSearchParams();
-  for (const [key, name] of Object.entries(KEYS)) parts.set(key, String(choices[name]));
+  for (const name of NAMES) parts.set(name, String(choices[name]));
   if (!choices.plain) parts.set("plain", "0");
   return `#${parts}`;
 }
@@ -83,8 +61,8 @@ export function linked(choices) {
 /** Put what a link says into the form; what it does not know or understand stays. @param {HTMLFormElement} form @param {string} hash */
 export function fill(form, hash) {
   const parts = new URLSearchParams(hash.slice(1));
-  for (const [key, name] of Object.entries(KEYS)) {
-    const given = parts.get(key);
+  for (const name of NAMES) {
+    const given = parts.get(name);
     if (given === null) continue;
     const input = field(form, name);
     if (input instanceof HTMLSelectElement) {
@@ -93,5 +71,5 @@ export function fill(form, hash) {
     if (input.type === "number") input.value = String(number(form, name));
   }
   if (parts.get("plain") === "0") /** @type {HTMLInputElement} */ (field(form, "plain")).checked = false;
-  return parts.has("p");
+  return parts.has("prompt");
 }

@@ -15,11 +15,7 @@ const from64 = (/** @type {string} */ text) =>
 /** @param {string} name @returns {string} the text of an element */
 export const textOf = (name) => document.getElementById(name)?.textContent ?? "";
 
-/**
- * The bytes of all pieces of one thing; the elements are emptied.
- * @param {string} name
- * @returns {Promise<Uint8Array<ArrayBuffer>>}
- */
+/** The bytes of all pieces of one thing; the elements are emptied. @param {string} name @returns {Promise<Uint8Array<ArrayBuffer>>} */
 async function bytes(name) {
   const parts = [...document.querySelectorAll(`script[data-of="${name}"]`)];
   /** @type {Uint8Array<ArrayBuffer>[]} */
@@ -32,13 +28,7 @@ async function bytes(name) {
     await new Promise((resolve) => setTimeout(resolve));
     since = performance.now();
   }
-  const whole = new Uint8Array(found.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of found) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
+  return new Uint8Array(await new Blob(found).arrayBuffer());
 }
 
 /** @param {string} machine @returns {Promise<Files>} */
@@ -50,7 +40,6 @@ export async function files(machine) {
     target: /** @type {ModelFile} */ (await one("target")),
     draft: /** @type {ModelFile} */ (await one("draft")),
     vocabulary: about.vocabulary,
-    machine,
-    version: about.version,
+    rest: { machine, version: about.version, usual: about.usual, titles: about.titles },
   };
 }

@@ -3,6 +3,7 @@
  *
  * @import { Trace } from "../../player/types.js"
  * @import { Curve } from "../engine/curve.js"
+ * @import { Wanted } from "../engine/lane.js"
  */
 
 import { modelled } from "../engine/curve.js";
@@ -27,26 +28,10 @@ export function table({ widths, seconds, draft }) {
       el("td", {}, `${(time / seconds[0]).toFixed(2)}×`),
       el("td", { class: "bar" }, el("i", { style: `inline-size: ${((100 * time) / most).toFixed(1)}%` })),
     );
-  return el(
-    "table",
-    {},
-    el(
-      "thead",
-      {},
-      el(
-        "tr",
-        {},
-        ...["Pass over", "Time", "Of one token"].map((head) => el("th", { scope: "col" }, head)),
-        el("td"),
-      ),
-    ),
-    el(
-      "tbody",
-      {},
-      ...widths.map((width, at) => row(width === 1 ? "1 token" : `${width} tokens`, seconds[at])),
-      row("draft, 1 token", draft),
-    ),
-  );
+  const heads = ["Pass over", "Time", "Of one token"].map((head) => el("th", { scope: "col" }, head));
+  const rows = widths.map((width, at) => row(width === 1 ? "1 token" : `${width} tokens`, seconds[at]));
+  const body = el("tbody", {}, ...rows, row("draft, 1 token", draft));
+  return el("table", {}, el("thead", {}, el("tr", {}, ...heads, el("td"))), body);
 }
 
 /**
@@ -56,7 +41,7 @@ export function table({ widths, seconds, draft }) {
  */
 export function gained(traces, curve) {
   const [plain, other] = traces;
-  if (!other) return speed(plain, "");
+  if (!other) return `${Math.round(plain.stats.tokens_per_second ?? 0)} tokens a second; nothing to compare with.`;
   const [before, after] = [plain.stats.tokens_per_second, other.stats.tokens_per_second];
   if (Math.min(plain.stats.tokens, other.stats.tokens) < LEAST || !before || !after)
     return `Too few tokens to compare speeds: ${LEAST} in each lane are needed.`;
@@ -65,20 +50,9 @@ export function gained(traces, curve) {
   return `${measured} ${byFormula(other, curve)}`;
 }
 
-/** @param {Trace & WithStats} trace @param {string} none */
-function speed({ stats }, none) {
-  return stats.tokens_per_second
-    ? `${Math.round(stats.tokens_per_second)} tokens a second; nothing to compare with.`
-    : none;
-}
-
 /** @param {Trace & WithStats} trace @param {Curve|null} curve */
 function byFormula({ header, stats }, curve) {
-  const {
-    proposer,
-    rule,
-    draft_length: gamma,
-  } = /** @type {{proposer?: string, rule?: string, draft_length?: number}} */ (header?.settings ?? {});
+  const { proposer, rule, draft_length: gamma } = /** @type {Partial<Wanted>} */ (header?.settings ?? {});
   const alpha = stats.acceptance_rate;
   if (!curve) return "";
   if (proposer !== "draft-model") return "Modelled: the formula is for a draft model's chains.";

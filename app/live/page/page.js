@@ -15,7 +15,7 @@ import { el, setText } from "../../player/static/dom/dom.js";
 import { nonNull } from "../../player/static/dom/non_null.js";
 import { mount } from "../../player/static/player.js";
 import { quote } from "../../player/static/text/text.js";
-import { chosen, fill, lanes, linked, prompt, refused } from "./choices.js";
+import { chosen, fill, lanes, linked, refused } from "./choices.js";
 import { files, textOf } from "./embedded.js";
 import { EngineClient } from "./engine_client.js";
 import { gained, table } from "./figures.js";
@@ -34,8 +34,8 @@ function machine() {
 
 class LivePage {
   form = /** @type {HTMLFormElement} */ (byId("form"));
+  words = /** @type {HTMLTextAreaElement} */ (byId("prompt"));
   status = byId("status");
-  figures = byId("figures");
   run = /** @type {HTMLButtonElement} */ (byId("run"));
   stop = /** @type {HTMLButtonElement} */ (byId("stop"));
   loaded = false;
@@ -74,11 +74,10 @@ class LivePage {
   /** What the player draws. @param {string|null} events a run to follow @returns {Data} */
   data(events) {
     const { rules, proposers, least } = this.about;
-    const labels = events ? lanes(chosen(this.form)).map(() => ({ label: "" })) : [];
     return {
       mode: events ? "live" : "replay",
       events,
-      traces: events ? labels : [],
+      traces: events ? lanes(chosen(this.form)).map(() => ({ label: "" })) : [],
       provenance: "measured",
       provenance_note: machine(),
       cursor: {},
@@ -96,16 +95,16 @@ class LivePage {
       event.preventDefault();
       this.begin();
     };
-    this.form.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.form.requestSubmit();
-    });
+    this.form.onkeydown = ({ key, ctrlKey, metaKey }) => {
+      if (key === "Enter" && (ctrlKey || metaKey)) this.form.requestSubmit();
+    };
     addEventListener("keydown", (event) => event.key === "Escape" && this.client.running && this.halt());
     this.stop.onclick = () => this.halt();
     byId("share").onclick = () => this.share();
     byId("measure").onclick = () => this.measure();
     const examples = /** @type {HTMLSelectElement} */ (byId("examples"));
     examples.onchange = () => {
-      if (examples.value) /** @type {HTMLTextAreaElement} */ (byId("prompt")).value = examples.value;
+      this.words.value = examples.value || this.words.value;
       examples.selectedIndex = 0;
     };
     this.form.oninput = () => this.relevant();
@@ -118,12 +117,9 @@ class LivePage {
   /** Fields that change nothing with these choices are switched off. */
   relevant() {
     const { proposer, temperature } = chosen(this.form);
-    const off = {
-      rule: proposer === "none",
-      gamma: !["draft-model", "prompt-lookup"].includes(proposer),
-      seed: !temperature,
-    };
-    for (const [name, disabled] of Object.entries({ ...off, plain: proposer === "none" })) {
+    const plain = proposer === "none";
+    const gamma = !["draft-model", "prompt-lookup"].includes(proposer);
+    for (const [name, disabled] of Object.entries({ rule: plain, plain, gamma, seed: !temperature })) {
       const input = /** @type {HTMLInputElement} */ (this.form.elements.namedItem(name));
       input.disabled = disabled;
     }
@@ -156,9 +152,9 @@ class LivePage {
     this.runs += 1;
     this.lanes = [];
     setText(this.status, "Decoding in this browser …");
-    setText(this.figures, "");
+    setText(byId("figures"), "");
     this.busy(true);
-    this.trail.push({ name: from ? `⤷ ${quote(from.text)}` : "first run", lanes: [] });
+    this.trail.push({ name: from ? `⤷ ${quote(from.text)}` : "First run", lanes: [] });
     const [ids, branch] = from ? [from.ids, from.branch] : [null, null];
     this.client.send({ type: "run", prompt: choices.prompt, ids, lanes: lanes(choices), branch });
     this.now = this.data(`run ${this.runs}`);
@@ -212,22 +208,18 @@ class LivePage {
     const [first] = this.lanes;
     if (!first) return;
     const ended = this.lanes.some(({ trace }) => trace.end === "cancelled");
-    if (first.trace.header?.branch) prompt(this.form, first.trace.header.prompt ?? "");
+    if (first.trace.header?.branch) this.words.value = first.trace.header.prompt ?? "";
     this.trail[this.trail.length - 1].lanes = this.lanes;
     this.drawTrail();
-    setText(
-      this.status,
-      ended
-        ? "Stopped. What was decoded until then is below."
-        : "Done. Step through it below, or change the words and run again.",
-    );
+    const stopped = "Stopped. What was decoded until then is below.";
+    setText(this.status, ended ? stopped : "Done. Step through it below, or change the words and run again.");
     if (this.curve) this.conclude();
     else this.measure();
   }
 
   conclude() {
     const traces = this.lanes.map(({ trace }) => trace);
-    if (traces.length) setText(this.figures, gained(traces, this.curve));
+    if (traces.length) setText(byId("figures"), gained(traces, this.curve));
   }
 
   /** The runs that led here; each can be shown again, and gone on from elsewhere. */
@@ -270,11 +262,10 @@ function branched({ header, output, texts }, at, token) {
 
 /** Draw the page, then load what lies behind it. */
 export function openPage() {
-  const missing = typeof WebAssembly !== "object" || !("HTMLScriptElement" in globalThis);
-  if (missing) return setText(byId("status"), "This browser has no WebAssembly, which the models need.");
+  if (typeof WebAssembly !== "object")
+    return setText(byId("status"), "This browser has no WebAssembly, which the models need.");
   const page = new LivePage();
-  const load = () =>
-    page.load().catch((error) => page.hear({ type: "failed", message: String(error?.message ?? error) }));
+  const load = () => page.load().catch(({ message }) => page.hear({ type: "failed", message }));
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", load);
   else load();
 }

@@ -5,7 +5,7 @@
  * @import { Vocabulary } from "../engine/tokenizer.js"
  * @typedef {{name: string, config: Record<string, number>, file: Uint8Array<ArrayBuffer>}} ModelFile
  * @typedef {{builds: {plain: Uint8Array<ArrayBuffer>, relaxed: Uint8Array<ArrayBuffer>}, target: ModelFile, draft: ModelFile,
- *   vocabulary: Vocabulary, machine: string, version: string}} Files
+ *   vocabulary: Vocabulary, rest: Omit<Models, "target"|"draft"|"tokenizer">}} Files
  * @typedef {{type: "load", files: Files} | {type: "run", prompt: string, ids: number[]|null, lanes: Wanted[],
  *   branch: Start["branch"]} | {type: "stop"} | {type: "answer", words: string} | {type: "measure"}} Request
  */
@@ -36,11 +36,11 @@ const pause = () =>
   });
 
 /** @param {Files} files */
-async function load({ builds, target, draft, vocabulary, machine, version }) {
+async function load({ builds, target, draft, vocabulary, rest }) {
   const fused = relaxed();
   const code = await kernels(fused ? builds.relaxed : builds.plain);
   const one = (/** @type {ModelFile} */ { name, config, file }) => new Model(code, name, config, file);
-  models = { target: one(target), draft: one(draft), tokenizer: new Tokenizer(vocabulary), machine, version };
+  models = { target: one(target), draft: one(draft), tokenizer: new Tokenizer(vocabulary), ...rest };
   say({ type: "loaded", fused });
 }
 
