@@ -38,11 +38,13 @@ PAGES = {
 IN_PLAYER = """const all = (selector) => [...document.getElementById("player").shadowRoot.querySelectorAll(selector)]
   .filter((one) => one.getClientRects().length);"""
 # A rejected guess is struck, and its word below its token; what has no spaces wraps; hatching is painted.
-STRUCK = """const guess = document.createElement("span"); guess.className = "guess rejected"; guess.textContent = "word";
+STRUCK = """const guess = document.createElement("span");
+guess.className = "guess rejected"; guess.textContent = "word";
 all(".leads .committed")[0].append(guess);
 const line = getComputedStyle(guess).textDecorationLine; guess.remove(); return line"""
-BELOW = """return all(".spot").filter((one) => one.querySelector(".hang")).every((one) =>
-  one.querySelector(".hang").getBoundingClientRect().top >= one.querySelector(".tok").getBoundingClientRect().bottom - 1)"""
+BELOW = """const place = (one, part) => one.querySelector(part).getBoundingClientRect();
+return all(".spot").filter((one) => one.querySelector(".hang")).every((one) =>
+  place(one, ".hang").top >= place(one, ".tok").bottom - 1)"""
 PRESS = """const button = document.querySelector(".st-key-go button");
 if (!button || button.disabled) return false; button.click(); return true"""
 
