@@ -28,6 +28,7 @@ from . import memory as cli_memory
 from . import records as cli_records
 from . import render as cli_render
 from . import sweep as cli_sweep
+from . import watch as cli_watch
 from .common import (
     ask_person,
     check_progress,
@@ -321,6 +322,7 @@ app.command()(cli_doctor.doctor)
 app.command(name="app")(cli_lab.start_app)
 app.command(name="import")(cli_records.import_)
 app.command()(cli_records.record_transformers)
+app.command()(cli_watch.watch)
 app.command()(cli_inspect.inspect)
 app.command()(cli_memory.memory)
 app.command(context_settings=cli_lab.PASSED_ON, add_help_option=False)(cli_lab.train)
