@@ -10,7 +10,7 @@ from typing import Any
 
 from specdec_measure.sweep.totals import wilson
 
-from .asking import Leg, Answered
+from .asking import Answered, Leg
 
 APART = 0.5  # guesses a pass by which two rows have to differ for a slope
 SEED, DRAWS = 20_226, 400  # of the bootstrap
