@@ -137,6 +137,10 @@ def for_llama_cpp(settings: Settings) -> Elsewhere:
     if settings.proposer == "none":
         flags = {}
     elif settings.proposer == "draft-model":
+        if penalty != 1.0:
+            found.missing.append(
+                "The penalty on guesses: here the draft's tokens are penalised too, there only the target's."
+            )
         flags = {
             "-md": "draft.gguf",
             "--spec-type": "draft-simple",
