@@ -20,6 +20,7 @@ from specdec_core.rules import rule_class
 from specdec_core.settings import Settings, as_settings
 
 from .common import (
+    UNPENALISED,
     YOURS,
     Elsewhere,
     about,
@@ -138,9 +139,7 @@ def for_llama_cpp(settings: Settings) -> Elsewhere:
         flags = {}
     elif settings.proposer == "draft-model":
         if penalty != 1.0:
-            found.missing.append(
-                "The penalty on guesses: here the draft's tokens are penalised too, there only the target's."
-            )
+            found.missing.append(UNPENALISED)
         flags = {
             "-md": "draft.gguf",
             "--spec-type": "draft-simple",
