@@ -23,10 +23,11 @@ from app.course import ahead, landing
 from app.monitoring import log as server_log
 from app.records import visitor
 from app.running import header_links, headline, results
-from app.ui import quirks
+from app.ui import presenter, quirks
 from app.web.below import SAFE, PathPrefix
 from app.web.ending import EndingStreams, watch
 from app.web.headers import KnownHosts, OwnPages, SecurityHeaders
+from app.web.page_style import PageStyle
 from app.web.routes import routes
 
 from . import services
@@ -72,6 +73,7 @@ app = st.App(
         Middleware(KnownHosts, hosts=lambda: services.operator().hosts),
         Middleware(OwnPages),
         Middleware(visitor.OwnerCookie),
+        Middleware(PageStyle, style=lambda: presenter.look() + landing.STYLE),
     ],
     lifespan=lifespan,
 )

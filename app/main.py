@@ -8,8 +8,7 @@ import streamlit as st
 
 from app.records.database import Unavailable
 from app.text import plain
-from app.theme import CSS
-from app.ui import address, frame, presenter, quirks
+from app.ui import address, frame, presenter
 from app.ui.state import state
 
 st.set_page_config(page_title="Specdec Lab", page_icon=Path(__file__).with_name("icon.png"), layout="wide")
@@ -23,19 +22,6 @@ page = st.navigation(
     ],
     position="top",
 )
-FIXES = (
-    quirks.ON_PRIMARY
-    + quirks.LEGIBLE_CODE
-    + quirks.NO_EMPTY_BOXES
-    + quirks.NOTHING_TO_SET
-    + quirks.NO_KEYS_WITHOUT_ROOM
-    + quirks.NO_SWIPES
-    + quirks.WHOLE_TIPS
-    + quirks.WHOLE_METRICS
-    + quirks.FOCUS
-    + quirks.FRAME
-)
-st.html(quirks.style(CSS + FIXES))
 address.catch_up(page.url_path)
 state.presented = presenter.presenting()
 try:

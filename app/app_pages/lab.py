@@ -40,6 +40,7 @@ if complaints := state.complaints:
 
 desk = st.container(border=True, key="desk", horizontal=True, vertical_alignment="center", gap="small")
 notice, stage = st.container(key="notice"), st.container(key="stage")
+notice.html("<i></i>")  # an empty container would have no place until it is filled
 if begins:
     with stage:
         landing.draw()

@@ -19,6 +19,7 @@ from .pictures.runs import race
 
 EXAMPLE = "landing"
 STYLE = """<style>
+.st-key-landing > :first-child { min-block-size: 24rem; } /* nothing moves when the race has come */
 .st-key-landing { max-width: 72rem; margin: 1rem auto 0; gap: 0.75rem; }
 .st-key-landing .race { font-size: 1.125rem; gap: 1.1rem; }
 .st-key-landing .race .track { height: clamp(2.25rem, 6vh, 3.5rem); }
@@ -64,7 +65,7 @@ def drawn() -> str:
     if gain is None or plain.token_ids != other.token_ids:
         raise TraceError(f"The recording “{EXAMPLE}” has no speedup, or two texts.")
     shown = race.race(plain, other, _said, "", _said("race.finish", gain=gain))
-    return style(race.__file__).html + STYLE + shown
+    return style(race.__file__).html + shown
 
 
 @cache

@@ -91,13 +91,11 @@ def _named(key: str) -> set[str]:
 
 
 def dress(words: Words) -> None:
-    """Signs where Streamlit uses colour alone; in a presentation large type, no frame, and the way out."""
+    """In a presentation large type, no frame, and the way out."""
     with st.container(key="presenter"):
-        css = presenter.look()
+        css = ""
         if presenter.presenting():
-            css += (
-                f"\nhtml {{ font-size: calc({presenter.LARGE_REM}px * var(--text-share, 1)) !important; }}\n"
-            )
+            css = f"html {{ font-size: calc({presenter.LARGE_REM}px * var(--text-share, 1)) !important; }}\n"
             css += presenter.CHROME + HEADS
         st.html(quirks.style(css))
         if "rail" in hidden():

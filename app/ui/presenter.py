@@ -5,7 +5,11 @@ Hidden controls stay on the page and are hidden by CSS only, so that their value
 
 from __future__ import annotations
 
+from functools import cache
+
 import streamlit as st
+
+from app.theme import CSS
 
 from . import address, quirks
 
@@ -27,7 +31,6 @@ CHROME = """
 .st-key-leave button { min-height: 0; padding: 0 0.4rem; }
 .st-key-look-for { display: none; } /* the player alone, so that it has the whole window */
 .st-key-notice { min-block-size: 0; }
-:--layout:has(> .st-key-notice:empty) { display: none !important; }
 html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge leave to the player */
 """
 
@@ -37,14 +40,18 @@ DESK = """
 :--app .st-key-desk kbd { display: none; }
 /* Nothing moves as they are filled, or have nothing more to say. */
 .st-key-desk { min-block-size: 6.375rem; }
-.st-key-landing > :first-child { min-block-size: 24rem; }
 :--layout:has(> .st-key-presenter):not(:has(button)) { position: absolute; }
 .st-key-notice { min-block-size: 1.5rem; }
-:--layout:has(> .st-key-notice:empty) { display: flex !important; }
+.st-key-notice > :--element:first-child:not(:has(p)) { position: absolute; } /* holds its place, see lab.py */
+/* As of a wide page, which Streamlit makes it only after its first part. */
+:--page { max-width: none; }
+@media (min-width: 864px) { :--page { padding-inline: 5rem; } }
 .st-key-stage:has(.st-key-look-for) { --stage: calc(100dvh - 17rem); --stage-least: 24rem; } /* below the form */
 @media (max-width: 640px) {
   .st-key-desk { min-block-size: 10.25rem; }
+  .st-key-desk { gap: 0.5rem; }
   .st-key-desk > .st-key-prompt { flex-basis: 100%; }
+  .st-key-desk button { padding-inline: 0.5rem; }
 }
 """
 # Run beside Stop, also where a browser rounds letters' widths. While a run is watched, Run is out of sight: Stop then
@@ -67,9 +74,10 @@ def presenting() -> bool:
     return st.query_params.get("present") == "1"
 
 
+@cache
 def look() -> str:
-    """Fixes to Streamlit's own look on every page."""
-    return quirks.SIGNS + DESK + RUN
+    """The style of every page: colours, type, fixes to Streamlit's own look."""
+    return quirks.style(CSS + quirks.FIXES + quirks.SIGNS + DESK + RUN)
 
 
 def nothing_to_show() -> None:
@@ -79,10 +87,8 @@ def nothing_to_show() -> None:
 
 
 def dress() -> None:
-    """The page's own style; in a presentation without everything but the player, Streamlit's frame too. Call first."""
-    css = look()
-    if presenting():
-        css += f"{TYPE}\n{CHROME}\n{AWAY} {{ display: none !important; }}"
+    """In a presentation, large type, and nothing but the player. Call first."""
+    css = f"{TYPE}\n{CHROME}\n{AWAY} {{ display: none !important; }}" if presenting() else ""
     # Always in the layout, even when empty: Streamlit would otherwise redraw everything after it.
     with st.container(key="presenter"):
         st.html(quirks.style(css))

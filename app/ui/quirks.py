@@ -267,6 +267,18 @@ FRAME = """
 :--layout:has(> .st-key-frame) { display: none; }
 .st-key-open, .st-key-player, .st-key-lane-form { scroll-margin-block: 4.5rem 1rem; }
 """
+FIXES = (
+    ON_PRIMARY
+    + LEGIBLE_CODE
+    + NO_EMPTY_BOXES
+    + NOTHING_TO_SET
+    + NO_KEYS_WITHOUT_ROOM
+    + NO_SWIPES
+    + WHOLE_TIPS
+    + WHOLE_METRICS
+    + FOCUS
+    + FRAME
+)
 
 
 def frame(**asked: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -51,8 +51,8 @@ class Combined(Proposer):
         "none. It is faster than either where edits, code or agents' answers mix copied and new text; elsewhere false "
         "matches displace better guesses."
     )
-    needs = ("draft",)  # of the default model; see `resolved`
-    uses = ("length", "more", "slots", "deeper", "nodes")
+    needs: ClassVar[tuple[str, ...]] = ("draft",)  # of the default model; see `resolved`
+    uses: ClassVar[tuple[str, ...]] = ("length", "more", "slots", "deeper", "nodes")
 
     class Options(Proposer.Options):
         model: Model = Field(

@@ -296,7 +296,9 @@ def test_the_sheets_print_a_page_for_each_lesson(page: Page, server: Server, lan
     or by the edge of the paper, or prints its answers unasked."""
     lessons = SHEETS[language]
     page.goto(f"{server.url}/course?sheet=1&lang={language}&order={','.join(lessons)}")
-    page.locator(f".st-key-sheet-{lessons[-1]}").wait_for()
+    page.locator(f".st-key-sheet-{lessons[-1]}").wait_for(
+        timeout=120_000
+    )  # every lesson's pictures are drawn
     rested(page)
     assert page.locator("[class*=st-key-key-]").count() == 0
     written = page.locator(".st-key-sheets").inner_text()
@@ -304,7 +306,7 @@ def test_the_sheets_print_a_page_for_each_lesson(page: Page, server: Server, lan
     for key in (False, True):
         if key:
             page.locator(".st-key-sheet-with-key label").click()
-            page.locator(f".st-key-key-{lessons[-1]}").wait_for()
+            page.locator(f".st-key-key-{lessons[-1]}").wait_for(timeout=120_000)
             rested(page)
         page.set_viewport_size({"width": 703, "height": 1032})  # A4 within its margins
         page.emulate_media(media="print")

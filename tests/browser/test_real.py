@@ -70,8 +70,9 @@ def test_words_that_are_being_typed_survive_the_models_becoming_ready(
     page = opened(real, come, complaints)
     box = page.get_by_label("Prompt", exact=True)
     box.fill("Name a colour that")  # not sent: the box still has the focus
-    expect(page.get_by_text("is being prepared")).to_be_visible()
-    parts = [box, page.get_by_role("button", name=RUN), page.locator(".player .lane").first]
+    loading = page.get_by_text("The models are loading")
+    expect(loading).to_be_visible()
+    parts = [box, page.get_by_role("button", name=RUN), page.locator(".race").first]
 
     def places() -> list[float]:
         return [(part.bounding_box() or {})["y"] for part in parts]
@@ -81,9 +82,8 @@ def test_words_that_are_being_typed_survive_the_models_becoming_ready(
     before = places()
     comes_with.touch()
     until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
-    expect(page.get_by_text("What the model reads")).to_be_visible(timeout=30_000)  # a chat model is chosen
+    expect(loading).to_be_hidden(timeout=30_000)
     expect(box).to_have_value("Name a colour that")
-    expect(page.get_by_text("is ready: your next run uses it")).to_be_visible()
     until(lambda: places() == before, 10, lambda: f"{places()} instead of {before}")
 
 
@@ -96,14 +96,12 @@ def test_a_message_is_answered_and_the_page_shows_what_is_read(
     until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
     page = opened(real, come, complaints, "/?preset=chat-code/palindrome&tokens=24")
     before, done = stored(database), real.health()["runs"]["done"]
+    page.get_by_role("button", name="Settings").click()
     page.get_by_text("What the model reads").click()
     read = page.locator(".st-key-templated code")
     expect(read).to_contain_text("<|im_start|>user")
     expect(read).to_contain_text("checks whether a word is a palindrome")
-    page.get_by_text("What the model reads").click()  # closed again: it would lie over Run
-    page.locator(".stTextArea [data-testid=stTooltipIcon]").first.hover()  # nothing covers it
-    expect(page.get_by_role("tooltip")).to_contain_text("A message to the model")
-    page.mouse.move(0, 0)
+    page.keyboard.press("Escape")  # it would lie over Run
     page.get_by_role("button", name=RUN).click()
     until(lambda: real.health()["runs"]["done"] > done and real.busy() == 0, WRITE_S)
     expect(page.locator(".leads .committed")).to_contain_text("def", timeout=30_000)

@@ -115,7 +115,7 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
         enter(page, "main button")
         said(page, waiting)
     expect(screen.locator("#here")).to_have_text("2 here")
-    said(screen, "Only this computer can open this address")
+    said(screen, "Only this computer can open the room")
     enter(host, "#phone summary")
     expect(host.locator("#phone img")).to_have_js_property("complete", value=True)
     host.keyboard.press("Enter")

@@ -69,11 +69,15 @@ def test_two_runs_ticked_after_one_another_are_both_chosen(far: Open) -> None:
 def test_a_setting_changed_right_after_run_hides_nothing_of_the_run(far: Open) -> None:
     page, line = far("/?tokens=24")
     page.get_by_role("button", name=RUN).wait_for()
+    settings = page.get_by_role("button", name="Settings")
+    settings.click()
     slider = page.locator("[data-testid=stSlider]").first.get_by_role("slider")
     slider.wait_for()  # its script comes by the same line, after the button's
+    page.keyboard.press("Escape")
     line.slow = True
     page.get_by_role("button", name=RUN).click()
     answered(page, line)
+    settings.click()
     slider.press("ArrowRight")
     line.let_go()
     expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=LONG)

@@ -20,7 +20,7 @@ from app.course.overview import Listed, open_lesson
 from app.text import plain
 from app.ui import address, quirks
 
-LESSONS_ON_A_SHEET = 24  # lessons on one page
+LESSONS_ON_A_SHEET = 30  # lessons on one page
 
 
 def draw(lessons: list[Listed], words: Words) -> None:

@@ -67,6 +67,9 @@ class CompiledLayers:
         self.rounds = layers.layers[0].down.forward.bits == 8  # type: ignore[attr-defined]
         self._own = threading.local()  # lanes in several threads read with one model
 
+    def __deepcopy__(self, memo: dict[int, object]) -> CompiledLayers:
+        return self  # as a product's: see `CompiledProduct`
+
     def __call__(
         self,
         states: Tensor,

@@ -42,6 +42,9 @@ class CompiledProduct:
         )  # fmt: skip
         self._run, self._at = code.specdec_product, ctypes.pointer(self.layer)
 
+    def __deepcopy__(self, memo: dict[int, object]) -> CompiledProduct:
+        return self  # nothing in it changes, and what it points to is its own
+
     def __call__(self, rows: Tensor) -> Tensor:
         flat = rows.reshape(-1, self.inputs)
         if not flat.is_contiguous():

@@ -103,8 +103,7 @@ export function createLegend() {
       line.hidden = !by;
       bars.hidden = !by || !(drafted || judged);
       setText(nonNull(bars.lastChild), W.bars(judged, drafted));
-      bars.classList.toggle("no-p", !judged);
-      bars.classList.toggle("no-q", !drafted);
+      bars.className = `tree-key bars${judged ? "" : " no-p"}${drafted ? "" : " no-q"}`;
       // Their places are theirs from the start, or a legend that needs a second line then would move what is below it.
       way.classList.toggle("absent", !accepted);
       first.classList.toggle("absent", !ranked);
