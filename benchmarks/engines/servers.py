@@ -57,6 +57,7 @@ CASES: dict[str, dict[str, Any]] = {
     "prompt lookup, one token": {"proposer": "prompt-lookup", "draft_length": 4, "options": {"max_ngram": 1}},
     "EAGLE-3, chain of 5": {"proposer": "eagle3", "options": {"depth": 5, "top_k": 1, "nodes": 5}},
 }
+LIBRARIES = (libraries.OPENVINO, libraries.MLX)
 IN = {
     "vLLM": list(CASES),
     "llama.cpp": [name for name in CASES if "EAGLE" not in name],
@@ -187,7 +188,7 @@ def running(engine: str, programs: Path, folder: Path, command: Sequence[str]) -
 
 def asked(
     engine: str, port: int, prompt: list[int], body: dict[str, Any]
-) -> tuple[list[int], list[tuple[int, int]] | None]:
+) -> tuple[list[int], list[tuple[int, int]]]:
     """The text's ids, and each round's guesses and accepted ones."""
     if engine == "vLLM":
         listed = urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=60).read()
@@ -294,7 +295,8 @@ def page(results: Sequence[Beside]) -> None:
             f"{one.rounds} of {one.of}" if one.there else "–",
         ]
         cells += [f"{one.there:.3f}", f"{one.here:.3f}"] if one.there else ["–", "–"]
-        cells.append(" ".join(one.differs) or "–")
+        remarks = one.differs if one.engine in LIBRARIES else written(one.engine, settings_of(one.case))[2]
+        cells.append(" ".join(remarks) or "–")
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
     text = PAGE.read_text(encoding="utf-8")
     begin, end = "<!-- measured -->\n", "<!-- end -->"
@@ -322,7 +324,7 @@ def main(
         for case in CASES:
             done = any((one.engine, one.case) == (name, case) for one in results)
             if case in IN[name] and not done and (not only or case in only):
-                one = library if name in (libraries.OPENVINO, libraries.MLX) else compare
+                one = library if name in LIBRARIES else compare
                 results.append(one(name, case, models, folder, programs, version))
                 kept.write_text(json.dumps([asdict(one) for one in results], indent=1))
                 print(results[-1], flush=True)
