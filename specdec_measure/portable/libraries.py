@@ -76,7 +76,8 @@ def for_mlx(settings: Settings) -> Elsewhere:
         found.config["penalty"] = {"repetition_penalty": penalty, "repetition_context_size": BACK}
         if settings.proposer != "none":
             found.missing.append(
-                "repetition_penalty: with a draft, mlx-lm 0.32 leaves the prompt out of it but for one token, so that the text is another one."
+                "repetition_penalty: with a draft, mlx-lm 0.32 leaves the prompt out of it but for one token, "
+                "so that the text is another one."
             )
             found.changed.append("the penalty leaves the prompt out")
     if settings.stop:

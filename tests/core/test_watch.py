@@ -81,6 +81,24 @@ def test_numbers_are_the_planted_ones(engine: str) -> None:
     assert found.speedup == pytest.approx(found.tokens_per_pass * 6 / 13, rel=0.15)  # type: ignore[operator]
 
 
+def test_sglang_s_answers_count_where_its_page_does_not() -> None:
+    """Catches: an engine without counters taken for one without guesses; the path that reports no counts."""
+    planted = {"rates": (0.8, 0.6, 0.5, 0.5), "plain_s": 0.004, "guess_s": 0.0005}
+    with (
+        served(Planted("sglang", **planted)) as url,
+        served(Planted("sglang", rates=(0.8,), plain_s=0.004, guess_s=0.0005)) as other,
+    ):  # type: ignore[arg-type]
+        legs = [
+            asking.ask(Server(one), "x", asking.bodies(None), 60, time.monotonic() + 30, asking.NEUTRAL)
+            for one in (url, other)
+        ]
+    found = numbers.watched(legs[0], legs[1:])
+    assert (found.engine, found.depth, found.tokens) == ("SGLang", 4, 60 * len(asking.PROMPTS))
+    for share, (seen, low, high) in zip((0.8, 0.48, 0.24, 0.12), found.at, strict=True):
+        assert low - 0.05 <= share <= high + 0.05 and seen > 0
+    assert found.line is not None and found.line.lengths == (1.0, 4.0) and found.plain_step_s is None
+
+
 def test_one_address_says_that_the_cost_is_unknown() -> None:
     """Catches: a cost, a ceiling or an expensive guess read off a single draft length."""
     with served(Planted(rates=GOOD)) as url:

@@ -76,6 +76,13 @@ class Planted:
             self.at[place] += 1
 
     def page(self) -> str:
+        if self.engine == "sglang":  # names by its source: gauges, no counters of guesses
+            gauges = {
+                "num_running_reqs": self.running,
+                "num_queue_reqs": self.waiting,
+                "spec_accept_length": 2.5,
+            }
+            return "".join(f"sglang:{name} {value}\n" for name, value in gauges.items())
         names = VLLM if self.engine == "vllm" else LLAMA
         label = 'engine="0",model_name="m"' if self.engine == "vllm" else ""
         values = self.counts | {"running": self.running, "waiting": self.waiting}
@@ -115,7 +122,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        planted, tokens = self.planted, body["max_tokens"]
+        planted = self.planted
+        if self.path == "/generate":
+            self._generate(body["sampling_params"])
+            return
+        tokens = body["max_tokens"]
         self._start("text/event-stream")
         planted.counts["steps"] += 1
         planted.counts["tokens"] += 1
@@ -127,6 +138,31 @@ class Handler(BaseHTTPRequestHandler):
             planted.count(guessed, kept, written, seconds)
             self._send({"id": "a", "choices": [{"index": 0, "text": "x" * written, "finish_reason": None}]})
         self._send({"id": "a", "choices": [], "usage": {"completion_tokens": tokens}})
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _generate(self, asked: dict[str, Any]) -> None:
+        """As SGLang's own path answers: each event has the whole text so far and the counts so far."""
+        planted, written, counts, histogram = self.planted, 1, [0, 0, 0], [0] * (len(self.planted.rates) + 1)
+        self._start("text/event-stream")
+        self._send({"text": "x", "meta_info": {"id": "a", "finish_reason": None, "completion_tokens": 1}})
+        for guessed, kept, more, seconds in planted.passes(
+            asked["max_new_tokens"], asked.get("temperature") == 0
+        ):
+            time.sleep(seconds)
+            written += more
+            counts = [counts[0] + 1, counts[1] + guessed, counts[2] + kept]
+            histogram[kept] += 1
+            said = dict(
+                zip(
+                    ("spec_verify_ct", "spec_num_proposed_drafts", "spec_num_correct_drafts"),
+                    counts,
+                    strict=True,
+                )
+            )
+            end = {"type": "length"} if written == asked["max_new_tokens"] else None
+            meta = {"id": "a", "finish_reason": end, "completion_tokens": written, **said}
+            meta["spec_correct_drafts_histogram"] = list(histogram)
+            self._send({"text": "x" * written, "meta_info": meta})
         self.wfile.write(b"data: [DONE]\n\n")
 
     def _send(self, event: dict[str, Any]) -> None:
