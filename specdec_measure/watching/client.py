@@ -103,6 +103,8 @@ class Server:
             answer = connection.getresponse()
             self._check(answer, path)
             yield from self._lines(answer, path, began, most)
+        except WatchError:
+            raise
         except (OSError, http.client.HTTPException, AttributeError, ValueError) as error:
             # ending the connection from beside makes http.client stumble over what is gone
             raise self._failed(path, error, late.is_set() or isinstance(error, TimeoutError)) from None

@@ -153,6 +153,7 @@ def test_a_server_that_misbehaves_gets_one_sentence(odd: str, said: str) -> None
         began = time.monotonic()
         done = CliRunner().invoke(cli.app, ["watch", url, "--timeout", "1"])
     assert done.exit_code == 2 and said in " ".join(done.output.split()), done.output
+    assert done.output.count("http://") == 1, "a sentence in a sentence"
     assert time.monotonic() - began < 8 and "Traceback" not in done.output
 
 
