@@ -12,7 +12,8 @@ from .library import Linear, Product
 
 LANES = 16  # the kernels compute as many outputs at once
 LEVELS = 127  # of a weight in 8 bits on each side of 0
-GROUPS = (64, 48, 80, 96, 32, 112, 128)  # inputs whose weights have a common size of a level: the first that fits
+# Inputs whose weights have a common size of a level: the first that fits.
+GROUPS = (64, 48, 80, 96, 32, 112, 128)
 
 
 class CompiledProduct:
