@@ -28,6 +28,7 @@ from . import memory as cli_memory
 from . import records as cli_records
 from . import render as cli_render
 from . import sweep as cli_sweep
+from . import watch as cli_watch
 from .common import (
     ask_person,
     check_progress,
@@ -176,12 +177,20 @@ def export(
             help="Traces as 'decode --json' and 'race --json' write them, or as the app saves them; each is a lane."
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The file to write: a page (.html), a timeline for Perfetto (.json), a Markdown table (.md).",
+        ),
+    ],
     title: Annotated[str | None, typer.Option(help="The page's heading.")] = None,
 ) -> None:
-    """Make one HTML file that plays traces in any browser, without a server or a network."""
+    """Make one HTML file that plays traces in any browser, without a server or a network; or a timeline, or a table."""
     with sentences():
         from specdec_core.record.read import read_traces
+        from specdec_measure.records import elsewhere
         from specdec_measure.records.show import show
 
         if output.resolve() in [file.resolve() for file in files]:
@@ -189,6 +198,10 @@ def export(
                 f"'{output}' is one of the traces, which the page would replace. Choose another file."
             )
         traces = [trace for file in files for trace in read_traces(file)]
+        forms = {".json": elsewhere.chrome_trace, ".md": elsewhere.markdown}
+        if form := forms.get(output.suffix.lower()):
+            write(form(traces), str(output), "file")
+            return
         show(traces, title=title, path=output)
         err.print(Text(f"wrote {output} ({output.stat().st_size:,} bytes)"))
 
@@ -321,6 +334,7 @@ app.command()(cli_doctor.doctor)
 app.command(name="app")(cli_lab.start_app)
 app.command(name="import")(cli_records.import_)
 app.command()(cli_records.record_transformers)
+app.command()(cli_watch.watch)
 app.command()(cli_inspect.inspect)
 app.command()(cli_memory.memory)
 app.command(context_settings=cli_lab.PASSED_ON, add_help_option=False)(cli_lab.train)

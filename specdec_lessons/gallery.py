@@ -264,7 +264,9 @@ GALLERY: tuple[Exhibit, ...] = (
     BrokenCache(
         name="keeps-rejected",
         title="A cache that cannot be trimmed",
-        found="ml-explore/mlx-lm, repaired by pull request #1109, which refuses such caches.",
+        found=(
+            "ml-explore/mlx-lm, where pull request #1109 refuses such caches; 0.32.2 still takes a sliding window's."
+        ),
         story=(
             "Trimming the cache does nothing, so that the rejected tokens stay visible to all that follow. It "
             "looks right because the call succeeds and every length that is reported is the expected one."

@@ -20,6 +20,7 @@ from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
 from specdec_measure.analysis.advice import ineligible
 from specdec_measure.analysis.memory import MemoryLine
+from specdec_measure.portable import libraries as libraries
 from specdec_measure.portable import servers as servers
 from specdec_measure.portable import transformers_vllm as portable
 from specdec_measure.sweep.totals import csv_of, to_csv
@@ -34,6 +35,8 @@ RUN = {
     "vLLM": "Draft models, n-grams, EAGLE-3 and suffixes were run with vLLM 0.32.0 on a CPU; the rest is from its "
     "documentation.",
     servers.LLAMA_CPP: "Draft models and n-grams were run with its server of August and November 2026 on a CPU.",
+    libraries.OPENVINO: "Such code was run with openvino-genai 2026.4.1.0 on a CPU, in float32.",
+    libraries.MLX: "Such code was run with mlx-lm 0.32.2 on a CPU, in float32.",
 }
 
 
@@ -94,6 +97,8 @@ def _elsewhere(header: Header, lane: Settings, models: Family | None) -> None:
         (servers.SGLANG, "bash", servers.sglang_code(lane, target, draft, chat)),
         (servers.LLAMA_CPP, "bash", servers.llama_cpp_code(lane, target, draft, chat)),
         (servers.LM_STUDIO, "python", servers.lm_studio_code(lane, target, draft, chat, header.prompt)),
+        (libraries.OPENVINO, "python", libraries.openvino_code(lane, target, draft, chat, header.prompt)),
+        (libraries.MLX, "python", libraries.mlx_code(lane, target, draft, chat, header.prompt)),
     )
     for tab, (name, language, code) in zip(st.tabs([name for name, _, _ in programs]), programs, strict=True):
         with tab:

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-PAGE = b'<div id="root">'  # what its document has, and no other
-END = b"</body>"  # ours comes last, since Streamlit's own rules are added to the head
+# What its document has, and no other. Streamlit's own rules come before it, in the head, and those of a page in it.
+PAGE = b'<div id="root">'
 
 
 class PageStyle:
-    """ASGI middleware: writes a style at the end of Streamlit's document.
+    """ASGI middleware: writes a style into Streamlit's document.
 
     Args:
         style: returns a `<style>` element.
@@ -46,9 +46,9 @@ class PageStyle:
                 body += message.get("body", b"")
                 if message.get("more_body", False):
                     return
-                before, end, after = body.rpartition(END)
-                if end and PAGE in body:
-                    body = before + self.style().encode() + end + after
+                before, page, after = body.partition(PAGE)
+                if page:
+                    body = before + self.style().encode() + page + after
                 headers = MutableHeaders(raw=start["headers"])
                 headers["content-length"] = str(len(body))
                 for name in ("etag", "last-modified"):

@@ -7,6 +7,7 @@ compared with ours. llama.cpp gets the number of threads that suits it best.
 from __future__ import annotations
 
 import importlib.util
+import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,8 +31,12 @@ def installed() -> bool:
     return importlib.util.find_spec("llama_cpp") is not None
 
 
-def write(model: PreTrainedModel, path: Path) -> None:
+def write(model: PreTrainedModel, path: Path, tokenizer: Path | None = None, half: bool = False) -> None:
     """Write a model of Llama's shape, in float32 on a CPU and stored by rows, to a GGUF file.
+
+    Args:
+        tokenizer: the tiny family's tokenizer.json, to be written too; None: prompts are token ids.
+        half: matrices in float16.
 
     Raises:
         ValueError: if the model is of another kind.
@@ -41,6 +46,7 @@ def write(model: PreTrainedModel, path: Path) -> None:
         raise ValueError(f"only Llama models are written here, not '{config.model_type}'")
     heads, shared = config.num_attention_heads, config.num_key_value_heads
     writer = GGUFWriter(path, "llama")
+    writer.add_file_type(1 if half else 0)
     writer.add_vocab_size(config.vocab_size)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
@@ -53,18 +59,38 @@ def write(model: PreTrainedModel, path: Path) -> None:
     writer.add_rope_dimension_count(config.head_dim)
     writer.add_rope_freq_base(float(config.rope_parameters["rope_theta"]))
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_tokenizer_model("no_vocab")
+    if tokenizer is None:
+        writer.add_tokenizer_model("no_vocab")
+    else:
+        _add_tokenizer(writer, json.loads(tokenizer.read_text(encoding="utf-8")), config)
     for name, weight in model.state_dict().items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
         kept = weight.detach().to(torch.float32)
         if name.endswith(("q_proj.weight", "k_proj.weight")):
             kept = interleaved(kept, heads if "q_proj" in name else shared)
-        writer.add_tensor(gguf_name(name), kept.contiguous().numpy())
+        stored = kept.to(torch.float16) if half and kept.ndim == 2 else kept
+        writer.add_tensor(gguf_name(name), stored.contiguous().numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def _add_tokenizer(writer: GGUFWriter, content: dict[str, Any], config: Any) -> None:
+    """A byte-level tokenizer whose digits stand alone, which llama.cpp calls "smollm"."""
+    added = {token["id"]: token["content"] for token in content["added_tokens"]}
+    texts = {number: text for text, number in content["model"]["vocab"].items()} | added
+    merges = [one if isinstance(one, str) else " ".join(one) for one in content["model"]["merges"]]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list([texts[number] for number in range(config.vocab_size)])
+    writer.add_token_types([3 if number in added else 1 for number in range(config.vocab_size)])
+    writer.add_token_merges(merges)
+    writer.add_bos_token_id(config.bos_token_id)
+    writer.add_eos_token_id(config.eos_token_id)
+    writer.add_pad_token_id(config.pad_token_id)
+    writer.add_add_bos_token(False)
 
 
 def interleaved(weight: torch.Tensor, heads: int) -> torch.Tensor:

@@ -50,6 +50,9 @@ def messages(chat: Chat) -> str:
     return f'[{system}{{"role": "user", "content": prompt}}]'
 
 
+UNPENALISED = "The penalty on guesses: here the draft's tokens are penalised too, there only the target's."
+
+
 def given(settings: Settings, names: Iterable[str]) -> dict[str, Any]:
     """The given settings that have an effect; unset ones follow the model's config there
     too."""

@@ -20,6 +20,7 @@ from specdec_core.rules import rule_class
 from specdec_core.settings import Settings, as_settings
 
 from .common import (
+    UNPENALISED,
     YOURS,
     Elsewhere,
     about,
@@ -137,6 +138,8 @@ def for_llama_cpp(settings: Settings) -> Elsewhere:
     if settings.proposer == "none":
         flags = {}
     elif settings.proposer == "draft-model":
+        if penalty != 1.0:
+            found.missing.append(UNPENALISED)
         flags = {
             "-md": "draft.gguf",
             "--spec-type": "draft-simple",

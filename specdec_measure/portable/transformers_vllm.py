@@ -22,6 +22,7 @@ from specdec_core.rules import rule_class
 from specdec_core.settings import Settings, as_settings
 
 from .common import (
+    UNPENALISED,
     YOURS,
     Elsewhere,
     about,
@@ -106,6 +107,11 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
         if cut := found.generate.pop("min_p", None):
             found.missing.append(f"min_p = {cut:g}: vLLM refuses it while it decodes speculatively.")
             found.changed.append("it is not cut by min_p")
+        if found.generate.get("repetition_penalty", 1.0) != 1.0 and found.config["method"] not in (
+            "ngram",
+            "suffix",
+        ):
+            found.missing.append(UNPENALISED)
         rule = _rule_in_vllm(settings, found)
     common(settings, found, rule)
     return found

@@ -107,6 +107,11 @@ SMALL: dict[str, list[tuple[Any, tuple[Any, ...]]]] = {
             [44, 3, 0, 3], "acceptance_histogram_by_draft_length": {"3": [39, 1, 0, 3], "1": [5, 2]}}}},
          (50, 136, 12, (6, 3, 3))),
     ],
+    "SpecDecode-Bench's positions (acc_len)": [
+        ({"id": "1", "prompt_token_ids": [1], "generated_token_ids": [5, 6, 7, 8, 9],
+          "acc_eagle": {"acc_len": [1, 3, 9, 9, 1]}, "acc_ngram": {"acc_len": [1, 1, 1, 1, 1]}},
+         (None, None, None, ())),
+    ],
     "AIPerf's acceptance record": [
         ({"metadata": {"x": 1}, "spec_decode_acceptance": AIPERF}, (5, 10, 7, (4, 3))),
         (TENSORRT, (41, 123, 62, (29, 20, 13))),
@@ -367,3 +372,14 @@ def test_a_page_without_positions_has_a_difference_without_them() -> None:
         pages = logs.read(now), logs.read(before)
         assert pages[0] is not None and pages[1] is not None
         assert numbers(logs.later(*pages)) == (20, 40, 20, ())
+
+
+def test_positions_of_specdecode_bench_are_walked() -> None:
+    """Catches: positions summed as if each were a pass; one proposer's mean as another's."""
+    ((sample, _),) = SMALL["SpecDecode-Bench's positions (acc_len)"]
+    found = forms.read(text_of(sample))
+    assert found is not None and [(one.name.split(":")[0], one.values) for one in found.stated] == [
+        ("acc_eagle", (5 / 3,)), ("acc_ngram", (1.0,)),
+    ]  # fmt: skip
+    with pytest.raises(sd.TraceError, match="below 1"):
+        forms.read(text_of(sample | {"acc_eagle": {"acc_len": [0, 1]}}))

@@ -118,6 +118,31 @@ def _aiperf(events: Sequence[Event]) -> Acceptance:
     return vllm_counts(said)
 
 
+def _positions(events: Sequence[Event]) -> Acceptance:
+    """SpecDecode-Bench asks each proposer at every position of a text; passes are walked from the first position on."""
+    answer, stated, tokens = events[0], [], None
+    for name in sorted(answer):
+        lengths = numbers(inside(answer, name), "acc_len") if name.startswith("acc") else []
+        if not lengths:
+            continue
+        if min(lengths) < 1:
+            raise TraceError(
+                f"'{name}.acc_len' has an entry below 1; each counts the target's own token too."
+            )
+        place = passes = 0
+        while place < len(lengths):
+            place, passes = place + lengths[place], passes + 1
+        tokens = len(lengths)
+        stated.append(Stated(f"{name}: tokens per pass, walked", (tokens / passes,)))
+    return Acceptance(
+        "SpecDecode-Bench", "one text", tokens=tokens, stated=tuple(stated),
+        remarks=(
+            "Each position of the text was tried: a walk takes those at which a pass would have begun. Drafts as long "
+            "as were tried; how many were guessed is not in it.",
+        ),
+    )  # fmt: skip
+
+
 def _bench(events: Sequence[Event]) -> Acceptance:
     """vLLM's `bench serve`: shares of whole counts."""
     said = events[0]
@@ -216,6 +241,13 @@ FORMS = (
     Form(
         "AIPerf's acceptance record", "0.13, by source", "yes", "yes", "yes", "yes", "no", "the tokens",
         _has("acceptance_histogram", "num_spec_steps"), _aiperf,
+    ),
+    Form(
+        "SpecDecode-Bench's positions (acc_len)", "2025, by its data", "no; passes of a walk", "no", "no", "no", "no",
+        "guesses that were not accepted",
+        lambda answer: "generated_token_ids" in answer and any(
+            "acc_len" in inside(answer, name) for name in answer if name.startswith("acc")
+        ), _positions,
     ),
     Form(
         "vLLM's bench serve, as JSON", "**0.32.0**", "yes", "yes", "yes", "yes", "no", "single requests",

@@ -136,7 +136,7 @@ def _llama_cpp(events: Sequence[Event]) -> Acceptance:
             none,
         )
     drafted, accepted = count(said, "draft_n"), count(said, "draft_n_accepted") or 0
-    grown = _growth(events)
+    grown = growth(events)
     if grown is None:
         passes = f" {tokens - accepted:,} here," if tokens is not None and tokens >= accepted else ""
         remark = (
@@ -151,7 +151,7 @@ def _llama_cpp(events: Sequence[Event]) -> Acceptance:
     return Acceptance("llama.cpp", "one stream", len(grown), drafted, accepted, at, reached, tokens=tokens)
 
 
-def _growth(events: Sequence[Event]) -> list[tuple[int, int]] | None:
+def growth(events: Sequence[Event]) -> list[tuple[int, int]] | None:
     """Guesses and accepted ones of each round, from counts that grow with a round's first token.
 
     None unless every token has its event, so that no two rounds can be in one.

@@ -1,0 +1,229 @@
+"""A small server that speaks as vLLM or llama.cpp do, with a planted speculation; and some that misbehave."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+from typing import Any
+
+# Names as recorded: vLLM 0.32.0 and llama.cpp's server 0.10434.
+VLLM = {
+    "drafts": "spec_decode_num_drafts_total", "guesses": "spec_decode_num_draft_tokens_total",
+    "accepted": "spec_decode_num_accepted_tokens_total", "at": "spec_decode_num_accepted_tokens_per_pos_total",
+    "tokens": "generation_tokens_total", "steps": "iteration_tokens_total_count",
+    "seconds": "inter_token_latency_seconds_sum", "running": "num_requests_running", "waiting": "num_requests_waiting",
+}  # fmt: skip
+LLAMA = VLLM | {
+    "at": "spec_decode_num_accepted_tokens_per_pos_total", "tokens": "tokens_predicted_total",
+    "steps": "n_decode_total", "seconds": "tokens_predicted_seconds_total", "running": "requests_processing",
+    "waiting": "requests_deferred",
+}  # fmt: skip
+
+
+@dataclass
+class Planted:
+    """How the server speculates.
+
+    Attributes:
+        rates: by position, the chance that a guess is accepted where the one before it was; empty: no guesses.
+        penalised: the rates where the request is not greedy.
+        plain_s, round_s, guess_s: of a pass without guesses; more of one with some, and for each guess. `clock`
+            shortens all of them on the wire, so that a test is quick; the engine's own counter has them whole.
+        guessing: the share of passes that have guesses.
+    """
+
+    engine: str = "vllm"
+    rates: tuple[float, ...] = ()
+    penalised: tuple[float, ...] | None = None
+    plain_s: float = 0.002
+    round_s: float = 0.0
+    guess_s: float = 0.0001
+    guessing: float = 1.0
+    running: float = 1.0
+    waiting: float = 0.0
+    counts: dict[str, float] = field(default_factory=lambda: dict.fromkeys((*VLLM, "requests"), 0.0))
+    at: list[int] = field(default_factory=list)
+    random: Random = field(default_factory=lambda: Random(5))
+
+    def passes(self, tokens: int, greedy: bool) -> Iterator[tuple[int, int, int, float]]:
+        """Of each pass after the prompt's: guesses, accepted, tokens that are written, seconds."""
+        rates = self.rates if greedy or self.penalised is None else self.penalised
+        left = tokens - 1
+        while left:
+            guessed = len(rates) if self.random.random() < self.guessing else 0
+            kept = 0
+            while kept < guessed and self.random.random() < rates[kept]:
+                kept += 1
+            written = min(left, kept + 1)
+            left -= written
+            yield guessed, kept, written, self.plain_s + bool(guessed) * self.round_s + guessed * self.guess_s
+
+    def count(self, guessed: int, kept: int, written: int, seconds: float) -> None:
+        self.counts["drafts"] += bool(guessed)
+        self.counts["guesses"] += guessed
+        self.counts["accepted"] += kept
+        self.counts["tokens"] += written
+        self.counts["steps"] += 1
+        self.counts["seconds"] += seconds
+        self.at += [0] * (guessed - len(self.at))
+        for place in range(kept):
+            self.at[place] += 1
+
+    def page(self) -> str:
+        if self.engine == "sglang":  # names by its source: gauges, no counters of guesses
+            gauges = {
+                "num_running_reqs": self.running,
+                "num_queue_reqs": self.waiting,
+                "spec_accept_length": 2.5,
+            }
+            return "".join(f"sglang:{name} {value}\n" for name, value in gauges.items())
+        names = VLLM if self.engine == "vllm" else LLAMA
+        label = 'engine="0",model_name="m"' if self.engine == "vllm" else ""
+        values = self.counts | {"running": self.running, "waiting": self.waiting}
+        hidden = {"requests"} if self.rates else {"requests", "drafts", "guesses", "accepted"}
+        rows = [
+            f"{self.engine}:{names[name]}{{{label}}} {value}"
+            if label
+            else f"{self.engine}:{names[name]} {value:.12g}"
+            for name, value in values.items()
+            if name not in hidden and name != "at"
+        ]
+        for place, count in enumerate(self.at if self.rates else []):
+            more = f'{label}{"," if label else ""}position="{place}"'
+            rows.append(f"{self.engine}:{names['at']}{{{more}}} {count}")
+        return "# TYPE x counter\n" + "\n".join(rows) + "\n"
+
+
+class Handler(BaseHTTPRequestHandler):
+    planted: Planted
+    odd: str = ""
+
+    def log_message(self, *said: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        if self.odd and self.path == "/metrics":
+            misbehave(self, self.odd)
+            return
+        body = self.planted.page() if self.path == "/metrics" else '{"data": [{"id": "m"}]}'
+        self._start("text/plain")
+        self.wfile.write(body.encode())
+
+    def _start(self, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.end_headers()
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        planted = self.planted
+        if self.path == "/generate":
+            self._generate(body["sampling_params"])
+            return
+        tokens = body["max_tokens"]
+        self._start("text/event-stream")
+        planted.counts["steps"] += 1
+        planted.counts["tokens"] += 1
+        self._send({"id": "a", "choices": [{"index": 0, "text": "x", "finish_reason": None}]})
+        due = time.perf_counter()
+        for guessed, kept, written, seconds in planted.passes(tokens, body.get("temperature") == 0):
+            due += seconds
+            time.sleep(max(0.0, due - time.perf_counter()))
+            planted.count(guessed, kept, written, seconds)
+            self._send({"id": "a", "choices": [{"index": 0, "text": "x" * written, "finish_reason": None}]})
+        self._send({"id": "a", "choices": [], "usage": {"completion_tokens": tokens}})
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _generate(self, asked: dict[str, Any]) -> None:
+        """As SGLang's own path answers: each event has the whole text so far and the counts so far."""
+        planted, written, counts, histogram = self.planted, 1, [0, 0, 0], [0] * (len(self.planted.rates) + 1)
+        self._start("text/event-stream")
+        self._send({"text": "x", "meta_info": {"id": "a", "finish_reason": None, "completion_tokens": 1}})
+        for guessed, kept, more, seconds in planted.passes(
+            asked["max_new_tokens"], asked.get("temperature") == 0
+        ):
+            time.sleep(seconds)
+            written += more
+            counts = [counts[0] + 1, counts[1] + guessed, counts[2] + kept]
+            histogram[kept] += 1
+            said = dict(
+                zip(
+                    ("spec_verify_ct", "spec_num_proposed_drafts", "spec_num_correct_drafts"),
+                    counts,
+                    strict=True,
+                )
+            )
+            end = {"type": "length"} if written == asked["max_new_tokens"] else None
+            meta = {"id": "a", "finish_reason": end, "completion_tokens": written, **said}
+            meta["spec_correct_drafts_histogram"] = list(histogram)
+            self._send({"text": "x" * written, "meta_info": meta})
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _send(self, event: dict[str, Any]) -> None:
+        self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+        self.wfile.flush()
+
+
+def misbehave(handler: Handler, how: str) -> None:
+    if how == "stalls":
+        time.sleep(30)
+    elif how == "drips":
+        handler._start("text/plain")
+        for _ in range(300):
+            handler.wfile.write(b"#")
+            handler.wfile.flush()
+            time.sleep(0.1)
+    elif how == "drips a header":
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+        for _ in range(300):
+            handler.wfile.write(b"y")
+            handler.wfile.flush()
+            time.sleep(0.1)
+    elif how == "floods":
+        handler._start("text/plain")
+        for _ in range(100):
+            handler.wfile.write((b"# " + b"x" * 998 + b"\n") * 1_000)
+    elif how == "one line":
+        handler._start("text/plain")
+        handler.wfile.write(b"x" * 100_000_000)
+    elif how == "redirects":
+        handler.send_response(302)
+        handler.send_header("Location", f"http://127.0.0.1:{handler.server.server_port + 1}/metrics")
+        handler.end_headers()
+    elif how == "lies":
+        handler._start("text/plain")
+        page = "vllm:spec_decode_num_drafts_total 5\nvllm:spec_decode_num_draft_tokens_total 3\n"
+        handler.wfile.write(f"{page}vllm:spec_decode_num_accepted_tokens_total 9\n".encode())
+    elif how == "no page":
+        handler._start("text/html")
+        handler.wfile.write(b"<html>hello\xff</html>")
+    elif how == "refuses":
+        handler.send_error(401)
+    elif how == "no HTTP":
+        handler.wfile.write(b"\x00\x01\x02 SSH-2.0\r\n\r\n")
+
+
+@contextmanager
+def served(planted: Planted | None = None, odd: str = "") -> Iterator[str]:
+    """The address of a server that runs meanwhile."""
+
+    class Mine(Handler):
+        pass
+
+    Mine.planted, Mine.odd = planted or Planted(rates=(0.5,)), odd
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Mine)
+    server.daemon_threads = True
+    server.handle_error = lambda *about: None  # type: ignore[method-assign]  # the client hangs up
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
