@@ -69,15 +69,17 @@ def every() -> Iterator[tuple[str, str]]:
     for example in found:
         yield pages.race_place(example), _race(example)
     lessons = [_lesson(key) for _, key, _, _ in reading.titles(LANGUAGE)]
-    yield _own("course.html", pages.course(lessons))
+    course = pages.script("course")
+    yield _own("course.html", pages.course(lessons), script=course)
     for made, following in zip(lessons, [*lessons[1:], None], strict=True):
-        yield _own(f"lessons/{made.id}.html", pages.lesson(made, following, examples), made.front.title)
+        body = pages.lesson(made, following, examples)
+        yield _own(f"lessons/{made.id}.html", body, made.front.title, course)
     yield _own("claims.html", _claims(examples))
 
 
-def _own(place: str, body: str, title: str = "") -> tuple[str, str]:
+def _own(place: str, body: str, title: str = "", script: str = "") -> tuple[str, str]:
     title = title or TEXTS["title" if place == "index.html" else pages.PLACES[place]]
-    return place, pages.page(place, f"{title} · {TEXTS['name']}", body)
+    return place, pages.page(place, f"{title} · {TEXTS['name']}", body, script)
 
 
 def _traces(example: Example) -> list[Trace]:

@@ -1,10 +1,12 @@
-"""The site's own pages as HTML: a shell without scripts, and the parts that fill it."""
+"""The site's own pages as HTML: a shell, with a script in the course alone, and the parts that fill it."""
 
 from __future__ import annotations
 
 import tomllib
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 
@@ -13,12 +15,14 @@ from app.course.common_claims.claims import VERDICTS, Claim, Drawn, Figure
 from app.course.common_claims.claims_chart import named, said
 from app.course.files.lesson import Item, Lesson, Picture
 from app.course.files.words import Words
+from app.export.linker import link
 from app.records.examples import Example
 from app.room.pages.marked import html, inline
 from app.theme import CSS, SIGNS
 from specdec_core.models.catalogue import BUNDLED
 from specdec_core.record.trace import Trace
 
+APP = Path(__file__).resolve().parents[1]
 TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
 MARKS = {name: SIGNS[name] for name in ("accepted", "corrected", "bonus", "rejected")}
 GLYPHS = {"true": "✓", "conditional": "◐", "false": "✗"}
@@ -33,13 +37,17 @@ PLACES = {
 }
 
 
-def page(here: str, title: str, body: str) -> str:
-    """A whole document; `here` is its place in the site, such as lessons/race.html."""
+def page(here: str, title: str, body: str, script: str = "") -> str:
+    """A whole document; `here` is its place in the site, such as lessons/race.html; the script runs last."""
+    policy = POLICY
+    if script:
+        policy += f"; script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+        script = f"<script>{script}</script>\n"
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
 <link rel="icon" href="data:,">
@@ -50,9 +58,15 @@ def page(here: str, title: str, body: str) -> str:
 <main>
 {body}
 </main>
-</body>
+{script}</body>
 </html>
 """
+
+
+@cache
+def script(module: str, call: str = "open") -> str:
+    """A script of the site's own, from `page/`; `call` is the function of the module that runs."""
+    return link(APP, f"site/page/{module}.js", call)
 
 
 @cache
@@ -139,11 +153,15 @@ def _race(example: Example, family: str) -> str:
 def course(lessons: Sequence[Lesson]) -> str:
     """The list of lessons."""
     rows = "".join(
-        f'<li><a href="lessons/{lesson.id}.html">{escape(lesson.number)} · {escape(lesson.front.title)}</a>'
+        f'<li data-lesson="{lesson.id}"><a href="lessons/{lesson.id}.html">'
+        f"{escape(lesson.number)} · {escape(lesson.front.title)}</a>"
         f"<p>{escape(lesson.front.about)}</p></li>"
         for lesson in lessons
     )
-    return f'<h1>{escape(TEXTS["course"])}</h1><p>{escape(TEXTS["course_about"])}</p><ul class="list">{rows}</ul>'
+    about = (
+        f'<h1>{escape(TEXTS["course"])}</h1><p>{escape(TEXTS["course_about"])}</p><div id="progress"></div>'
+    )
+    return f'{about}<ul class="list">{rows}</ul>'
 
 
 def lesson(made: Lesson, following: Lesson | None, examples: Mapping[str, Example]) -> str:
@@ -153,17 +171,33 @@ def lesson(made: Lesson, following: Lesson | None, examples: Mapping[str, Exampl
     outcome = f"{made.answer:.3g}" if made.answer is not None else _said(sections["predict"].items, right)
     parts = [
         f"<h1>{escape(made.number)} · {escape(front.title)}</h1>", html(sections["hook"].prose),
-        f"<h2>{escape(TEXTS['predict'])}</h2>", html(sections["predict"].prose),
-        _options(made, "predict"), _answer(outcome, _why(sections["predict"].items, right)),
-        f"<h2>{escape(TEXTS['explain'])}</h2>", html(sections["explain"].prose),
+        _asked(made, "predict", outcome, _why(sections["predict"].items, right)),
+        f'<div id="after"><h2>{escape(TEXTS["explain"])}</h2>', html(sections["explain"].prose),
         runs(made.pictures.values(), examples, TEXTS["recorded"]),
-        f"<h2>{escape(TEXTS['check'])}</h2>", html(asked.prose), _options(made, "check"),
-        _answer(_said(asked.items, made.right["check"]), _why(asked.items, asked.items)),
+        _asked(made, "check", _said(asked.items, made.right["check"]), _why(asked.items, asked.items)),
+        "</div>",
     ]  # fmt: skip
     if following is not None:
         said_next = TEXTS["next"].format(title=f"{following.number} · {following.front.title}")
         parts.append(f'<p><a href="{following.id}.html">{escape(said_next)}</a></p>')
     return "\n".join(parts)
+
+
+def _asked(made: Lesson, part: str, outcome: str, why: str) -> str:
+    """A question with its answer; what the script needs to ask it is in its attributes."""
+    front = made.front.predict
+    facts = {"lesson": made.id, "name": part, "kind": front.kind if part == "predict" else "choice"}
+    if facts["kind"] == "number":
+        facts |= {"low": f"{front.low:g}", "high": f"{front.high:g}", "step": f"{front.step:g}"}
+        facts |= {"right": repr(made.answer), "band": repr(made.band)}
+    else:
+        facts["right"] = " ".join(sorted(made.right[part]))
+    data = "".join(f' data-{name}="{escape(value)}"' for name, value in facts.items())
+    return (
+        f'<h2 id="{part}">{escape(TEXTS[part])}</h2><div id="{part}-asked">{html(made.sections[part].prose)}</div>'
+        f'<div class="ask" role="group" aria-labelledby="{part}" aria-describedby="{part}-asked"{data}>'
+        f"{_options(made, part)}{_answer(outcome, why)}</div>"
+    )
 
 
 def _options(made: Lesson, part: str) -> str:
@@ -172,7 +206,11 @@ def _options(made: Lesson, part: str) -> str:
     keys = list(items) if ordered else shuffle.order(items, f"{made.id}-{part}", shuffle.PAPER)
     if not items:
         return ""
-    return '<ul class="options">' + "".join(f"<li>{inline(items[key].text)}</li>" for key in keys) + "</ul>"
+    return (
+        '<ul class="options">'
+        + "".join(f'<li data-key="{key}">{inline(items[key].text)}</li>' for key in keys)
+        + "</ul>"
+    )
 
 
 def _said(items: Mapping[str, Item], right: Iterable[str]) -> str:
