@@ -15,7 +15,7 @@ from app.records import examples as recorded
 from app.records.examples import Example
 from specdec_core.record.trace import Trace
 
-from . import pages
+from . import pages, scorm
 from .pages import TEXTS
 
 WELCOME = "welcome"
@@ -38,19 +38,19 @@ NAVIGATION = (
 
 
 def write(folder: Path) -> list[str]:
-    """Write all pages into `folder`; returns their places in it.
+    """Write all pages and the course's package into `folder`; returns their places in it.
 
     Raises:
         ValueError: one sentence, if an example, a lesson or a claim has a mistake.
         OSError: the folder cannot be written.
     """
-    places = []
-    for place, text in every():
+    site = dict(every())
+    for place, text in site.items():
         path = folder / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
-        places.append(place)
-    return places
+    (folder / scorm.PLACE).write_bytes(scorm.package(site))
+    return [*site, scorm.PLACE]
 
 
 def every() -> Iterator[tuple[str, str]]:

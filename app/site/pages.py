@@ -39,10 +39,8 @@ PLACES = {
 
 def page(here: str, title: str, body: str, script: str = "") -> str:
     """A whole document; `here` is its place in the site, such as lessons/race.html; the script runs last."""
-    policy = POLICY
-    if script:
-        policy += f"; script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
-        script = f"<script>{script}</script>\n"
+    policy = allowing(script) if script else POLICY
+    script = script and f"<script>{script}</script>\n"
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -63,10 +61,15 @@ def page(here: str, title: str, body: str, script: str = "") -> str:
 """
 
 
+def allowing(script: str) -> str:
+    """The policy of a page with this one script."""
+    return f"{POLICY}; script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+
+
 @cache
-def script(module: str, call: str = "open") -> str:
-    """A script of the site's own, from `page/`; `call` is the function of the module that runs."""
-    return link(APP, f"site/page/{module}.js", call)
+def script(module: str) -> str:
+    """A script of the site's own, from `page/`: the module's `open` runs."""
+    return link(APP, f"site/page/{module}.js", "open")
 
 
 @cache
@@ -103,7 +106,7 @@ def start(example: Example, trace: Trace) -> str:
 <p>{escape(facts)}</p>
 <p><a class="main" href="live.html">{escape(TEXTS["try"])}</a>
 <a href="{race_place(example)}">{escape(TEXTS["watch"])}</a></p>
-<p class="small">{escape(TEXTS["about"])}</p>"""
+<p class="small">{escape(TEXTS["about"])} <a href="specdec-course-scorm.zip">{escape(TEXTS["package"])}</a></p>"""
 
 
 def _round(trace: Trace, at: int) -> str:

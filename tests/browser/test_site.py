@@ -22,6 +22,8 @@ def test_the_site_works_from_disk(browser: Browser, tmp_path: Path, complaints: 
     places = write(tmp_path)
     assert {*OWN, "races/welcome.html"} <= set(places)
     for place in places:
+        if place.endswith(".zip"):
+            continue
         text = (tmp_path / place).read_text(encoding="utf-8").split('<script type="application/json"')[0]
         for link in re.findall(r'href="([^"]+)"', text):
             if not link.startswith(("https:", "data:", "#")):
