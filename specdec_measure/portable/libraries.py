@@ -14,9 +14,9 @@ from specdec_core.settings import Settings, as_settings
 from .common import (
     YOURS,
     Elsewhere,
-    about,
     common,
     given,
+    head,
     messages,
     no_policy,
     no_proposer,
@@ -113,10 +113,6 @@ def _finish(settings: Settings, found: Elsewhere, program: str, rule_there: str)
     return found
 
 
-def _head(settings: Settings, found: Elsewhere) -> list[str]:
-    return [f"# {about(settings)}", *(f"# Differs: {sentence}" for sentence in found.missing)]
-
-
 def openvino_code(
     settings: Settings, target: str, draft: str | None = None, chat: Chat | None = None, prompt: str = YOURS
 ) -> str:
@@ -130,7 +126,7 @@ def openvino_code(
         more = ", prompt_lookup=True"
     arguments = ", ".join(f"{name}={value!r}" for name, value in found.generate.items())
     lines = [
-        *_head(settings, found), "# The folders hold OpenVINO's own format (optimum-cli export openvino).",
+        *head(settings, found), "# The folders are in OpenVINO's own format (optimum-cli export openvino).",
         "import openvino_genai as ov", "", f"pipeline = ov.LLMPipeline({path(target)!r}, \"CPU\"{more})",
         f"prompt = {prompt!r}",
     ]  # fmt: skip
@@ -149,7 +145,7 @@ def mlx_code(
     found = for_mlx(settings)
     config, assisted = found.config or {}, "num_draft_tokens" in found.generate
     lines = [
-        *_head(settings, found), "from mlx_lm import load, stream_generate",
+        *head(settings, found), "from mlx_lm import load, stream_generate",
         "from mlx_lm.sample_utils import make_logits_processors, make_sampler", "",
         f"model, tokenizer = load({path(target)!r})",
     ]  # fmt: skip
