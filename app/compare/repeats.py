@@ -111,7 +111,7 @@ def controls(run: Run, refused: str | None) -> None:
         done, total = len(current.rows), current.order.cells
         st.progress(min(1.0, done / total), text=f"{done} of {count(total, 'cell')} measured")
 
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", width="content"):
         st.button(
             f"Repeat {TURNS - turns % TURNS} more times" if turns else f"Repeat {TURNS} times",
             icon=":material/replay:",

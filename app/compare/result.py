@@ -29,8 +29,17 @@ from . import divergences, editor, export_tab, repeats
 from .table import html, megabytes, table
 from .timing import answer, speeds, verdict
 
-# A tab is empty until it has been drawn: were the page shorter than the window then, it would jump to its top.
-STYLE = "<style>.st-key-tab > div > :--tab:not(:has(:--element)) { min-height: calc(100vh - 6rem); }</style>"
+# A tab is empty until it has been drawn: were the page shorter than the window then, it would jump to its top. The
+# answer has its place from the start, and stays in sight above the player that the page is scrolled to.
+STYLE = """<style>
+.st-key-tab > div > :--tab:not(:has(:--element)) { min-height: calc(100vh - 6rem); }
+.st-key-answer { min-block-size: 5.5rem; gap: 0.25rem; }
+@media (min-width: 1100px) {
+  .st-key-answer :--horizontal { flex-wrap: nowrap; }
+  :--page:has(.st-key-answer) { --stage: calc(100dvh - 15rem); --stage-least: 28rem; }
+  :--page:has(.st-key-answer) .st-key-player { scroll-margin-block-start: 14rem; }
+}
+</style>"""
 
 
 def show(run: Flow) -> None:
@@ -58,9 +67,11 @@ def show(run: Flow) -> None:
                 divergences.draw(shown, traces, numbers)
                 for said in combined.sentences(traces, [shown.request.labels[number] for number in numbers]):
                     st.caption(f":material/call_merge: {plain(said)}")
-    if ready:
-        with top:
+    with top:
+        if ready:
             _answer(shown, traces, numbers)
+        elif active:
+            st.caption("The lane to take is named here when the race is over.")
     draws = _table, _charts, _prompts, _what_if, _take_along
     for name, draw in zip(editor.TABS[1:], draws, strict=True):
         with tabs[name]:
@@ -76,8 +87,10 @@ def _answer(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None
     """The lane to take, on one line, with the button that makes it surer; whatever holds for all lanes is said here."""
     refused = repeats.begin(shown)
     labels, out = letters(shown.request.labels), ineligible(shown.request.lanes)
-    if said := answer(traces, numbers, labels, repeats.rows(shown), out):
-        st.markdown(f"#### {plain(said)}")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if said := answer(traces, numbers, labels, repeats.rows(shown), out):
+            st.markdown(f"#### {plain(said)}")
+        repeats.controls(shown, refused)
     notes = []
     if disturbed := [labels[number] for number, trace in zip(numbers, traces, strict=True) if slowed(trace)]:
         notes.append(f"Other programs slowed {', '.join(disturbed)} down in this run.")
@@ -89,7 +102,6 @@ def _answer(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None
         notes.append(f"Careful, repetition is easy to guess: {', '.join(loops)}.")
     if notes:
         st.caption(f":material/info: {plain(' '.join(notes))}")
-    repeats.controls(shown, refused)
 
 
 def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:

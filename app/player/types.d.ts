@@ -142,6 +142,7 @@ export interface Trace {
     own_probabilities?: boolean;
     decoder_start?: number[];
     chat?: boolean;
+    branch?: { trace: string; at: number; token: number } | null;
   };
   rounds?: RoundRecord[];
   output?: { ids?: number[]; texts?: string[] };
@@ -182,7 +183,7 @@ export type Message =
   | { type: "error"; lane?: number; message?: string }
   | { type: "started"; lane?: number; label?: string; proposer?: string; rule?: string; root?: string }
   | { type: "answered"; lane?: number }
-  | { type: "finished"; lane?: number; end?: string; trace?: string }
+  | { type: "finished"; lane?: number; end?: string; trace?: string; label?: string; record?: Trace }
   | { type: "done"; lane?: number };
 
 /** The acceptance rules by name. */

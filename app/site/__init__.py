@@ -1,1 +1,1 @@
-"""The public site without a server: recorded races, the lessons' questions, the claims, as files that open anywhere."""
+"""The public site without a server: the live page, recorded races, lessons and claims as files that open anywhere."""

@@ -10,6 +10,7 @@ from app.course.files import reading
 from app.course.files.lesson import Lesson
 from app.course.files.words import Words
 from app.export.page import make
+from app.live import page as live
 from app.records import examples as recorded
 from app.records.examples import Example
 from specdec_core.record.trace import Trace
@@ -18,6 +19,7 @@ from . import pages
 from .pages import TEXTS
 
 WELCOME = "welcome"
+ALONE = "specdec-live.html"  # the live page without the links to the others, to be handed around
 LANGUAGE = "en"
 NAVIGATION = (
     "body > nav { display: flex; flex-wrap: wrap; gap: 0.25rem 1.25rem; padding-block: 0.5rem; font-size: 0.9375rem; } "
@@ -50,6 +52,8 @@ def every() -> Iterator[tuple[str, str]]:
     families = {recipe.id: recipe.family for recipe in recorded.recipes()[0]}
     welcome = examples[WELCOME]
     yield _own("index.html", pages.start(welcome, _traces(welcome)[-1]))
+    yield "live.html", live.make(pages.navigation("live.html"))
+    yield ALONE, live.make()
     yield _own("races.html", pages.races(found, families))
     for example in found:
         yield pages.race_place(example), _race(example)

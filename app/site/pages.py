@@ -24,7 +24,13 @@ MARKS = {name: SIGNS[name] for name in ("accepted", "corrected", "bonus", "rejec
 GLYPHS = {"true": "✓", "conditional": "◐", "false": "✗"}
 ROUNDS_SHOWN = 7
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-PLACES = {"index.html": "name", "races.html": "races_short", "course.html": "course", "claims.html": "claims"}
+PLACES = {
+    "index.html": "name",
+    "live.html": "live",
+    "races.html": "races_short",
+    "course.html": "course",
+    "claims.html": "claims",
+}
 
 
 def page(here: str, title: str, body: str) -> str:
@@ -81,7 +87,8 @@ def start(example: Example, trace: Trace) -> str:
 <ol class="rounds">{"".join(_round(trace, at) for at in range(min(ROUNDS_SHOWN, len(trace.rounds))))}</ol>
 <p class="small">{escape(marks)}</p>
 <p>{escape(facts)}</p>
-<p><a class="main" href="{race_place(example)}">{escape(TEXTS["watch"])}</a></p>
+<p><a class="main" href="live.html">{escape(TEXTS["try"])}</a>
+<a href="{race_place(example)}">{escape(TEXTS["watch"])}</a></p>
 <p class="small">{escape(TEXTS["about"])}</p>"""
 
 

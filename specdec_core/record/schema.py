@@ -70,6 +70,16 @@ class Race:
 
 
 @dataclass(slots=True)
+class Branch:
+    """Where a record goes on from another one: after so many of its tokens, with this one in place of its own. They and
+    the other's prompt are this record's prompt."""
+
+    trace: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]  # the other's id
+    at: Count
+    token: Token
+
+
+@dataclass(slots=True)
 class Header:
     """Everything known before the first round."""
 
@@ -98,6 +108,8 @@ class Header:
     """The system line that replaces the chat template's; empty for the template's."""
     race: Race | None = None
     """The race it is a lane of; None for a decode of its own, and in files that are older than this field."""
+    branch: Branch | None = None
+    """The record that it goes on from with a token that somebody chose; None for one that begins with its prompt."""
 
 
 @dataclass(slots=True)

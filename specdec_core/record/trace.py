@@ -17,6 +17,7 @@ from .schema import (
     MAX_JSON_BYTES,
     UNTOLD,
     VERSION,
+    Branch,
     Candidates,
     Committed,
     EndReason,
@@ -158,7 +159,20 @@ def adapter() -> TypeAdapter[Trace]:
 
 
 def _parts() -> tuple[type, ...]:
-    return ModelInfo, Race, Header, Nodes, Candidates, Position, Committed, Round, Stats, Output, Trace
+    return (
+        ModelInfo,
+        Race,
+        Branch,
+        Header,
+        Nodes,
+        Candidates,
+        Position,
+        Committed,
+        Round,
+        Stats,
+        Output,
+        Trace,
+    )
 
 
 def field_names() -> dict[str, None]:

@@ -63,8 +63,8 @@ def exact(module: nn.Linear, rows: Tensor) -> Tensor:
     scaled = rows * torch.where(largest > 0, 127 / largest, 0)
     coarse = scaled.round()
     rest = ((scaled - coarse) * 254).round()
-    sums = coarse.double() @ levels.double().T + rest.double() @ levels.double().T / 254
-    found = sums * (largest.double() / 127) * sizes.double()
+    weights = levels.double() * sizes.double().repeat_interleave(levels.shape[1] // sizes.shape[1], 1)
+    found = (coarse.double() + rest.double() / 254) @ weights.T * (largest.double() / 127)
     return found if module.bias is None else found + module.bias.double()
 
 

@@ -22,7 +22,7 @@ import { createLeading, createMoves, wantedAt, whole } from "./cursor/moves.js";
 import { createOpening } from "./cursor/opening.js";
 import { createPlayback } from "./cursor/playback.js";
 import { Screen } from "./screen/screen.js";
-import { answer, nameOf } from "./feed/source.js";
+import { address, answer, nameOf } from "./feed/source.js";
 import { fastest, lastStop, leader, ongoing, placed, visible } from "./model/state.js";
 import { createReporter, cursorOf, published } from "./cursor/reporter.js";
 import { T } from "./text/text.js";
@@ -76,7 +76,8 @@ class Player {
     clock: (seconds, lane) => this.toTime(seconds, lane),
     lead: (lane) => this.selectLane(lane),
     opened: () => this.reporter.soon(),
-    answer: (number, words) => answer(String(this.data.events), number, words),
+    answer: (number, words) =>
+      this.api.answer ? this.api.answer(number, words) : answer(String(this.data.events), number, words),
   });
   box = this.screen.box;
   opening = createOpening({
@@ -86,6 +87,7 @@ class Player {
     whole: (ratios) => this.screen.score.whole(ratios),
   });
   feed = createFeed({
+    open: (events) => this.api.open?.() ?? new EventSource(address(events)),
     say: (text) => this.screen.say(text),
     ask: (question) => this.screen.question.show(question),
     lanes: (given) => {
@@ -150,7 +152,11 @@ class Player {
     this.api = api;
     this.data = first;
     this.root.replaceChildren(this.box);
+    this.screen.views.odds.branches = Boolean(api.branch);
     this.box.addEventListener("click", (event) => {
+      const from = /** @type {HTMLElement|null} */ (elementOf(event).closest(".from-here"))?.dataset;
+      const { trace } = this.lanes[this.view?.focus?.lane ?? -1] ?? {};
+      if (from && trace) return this.api.branch?.(trace, Number(from.at), Number(from.id));
       const node = this.replaying ? nodeOf(elementOf(event)) : null;
       if (!node) return;
       this.playback.pause();

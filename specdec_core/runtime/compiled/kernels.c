@@ -25,8 +25,9 @@ typedef struct {
     int32_t bits;        /* 8 or 16 */
     int32_t out, in;     /* multiples of 16 */
     const void *weights; /* 8: uint8, w + 128, [out / 16][in / 4][16][4]; 16: float16 [out / 16][in][16] */
-    const float *scales; /* 8: of each output */
+    const float *scales; /* 8: [out / 16][in / group][16] */
     const float *bias;   /* or none */
+    int32_t group;       /* 8: inputs with a common scale; at least 32, divides in, a multiple of 16 */
 } Linear;
 
 typedef struct {
@@ -178,31 +179,29 @@ static void wait(Barrier *barrier, int threads) {
 
 /* ---- rows in 8 bits ---- */
 
-typedef struct {
-    float scale;
-    int32_t sum, rest_sum;
-} Scale;
-
-/* x ≈ scale · (coarse + rest / 254), both in [−127, 127]. */
-static void quantise(const float *x, int in, int8_t *coarse, int8_t *rest, Scale *scale) {
+/* x ≈ scale · (coarse + rest / 254), both in [−127, 127]. sums: of each group −128 times the sum of each, since the
+ * weights are stored with 128 added. */
+static void quantise(const float *x, int in, int group, int8_t *coarse, int8_t *rest, float *scale, int32_t *sums) {
     f32 top = spread(0.0f), magic = spread(12582912.0f);
     for (int k = 0; k < in; k += LANES) top = larger(top, absolute(load(x + k)));
     float largest = most(top);
-    scale->scale = largest / 127.0f;
+    *scale = largest / 127.0f;
     float inverse = largest > 1e-30f ? 127.0f / largest : 0.0f;
-    i32 all = {}, all_rest = {};
     typedef int8_t i8 __attribute__((vector_size(16), aligned(1)));
-    for (int k = 0; k < in; k += LANES) {
-        f32 t = load(x + k) * inverse, whole = (t + magic) - magic;
-        f32 left = (t - whole) * 254.0f;
-        i32 a = __builtin_convertvector(whole, i32), b = __builtin_convertvector((left + magic) - magic, i32);
-        all += a, all_rest += b;
-        *(i8 *)(coarse + k) = __builtin_convertvector(a, i8);
-        *(i8 *)(rest + k) = __builtin_convertvector(b, i8);
+    for (int g = 0; g < in; g += group) {
+        i32 all = {}, all_rest = {};
+        for (int k = g; k < g + group; k += LANES) {
+            f32 t = load(x + k) * inverse, whole = (t + magic) - magic;
+            f32 left = (t - whole) * 254.0f;
+            i32 a = __builtin_convertvector(whole, i32), b = __builtin_convertvector((left + magic) - magic, i32);
+            all += a, all_rest += b;
+            *(i8 *)(coarse + k) = __builtin_convertvector(a, i8);
+            *(i8 *)(rest + k) = __builtin_convertvector(b, i8);
+        }
+        int32_t s = 0, r = 0;
+        for (int i = 0; i < LANES; i++) s += all[i], r += all_rest[i];
+        *sums++ = -128 * s, *sums++ = -128 * r;
     }
-    int32_t s = 0, r = 0;
-    for (int i = 0; i < LANES; i++) s += all[i], r += all_rest[i];
-    scale->sum = s, scale->rest_sum = r;
 }
 
 /* sum += the products of four weights (0 … 255) each of sixteen outputs with four values (−127 … 127). */
@@ -234,33 +233,44 @@ INLINE int32_t four_of(const int8_t *x) {
     return four;
 }
 
-/* Rows in 8 bits or as they are; of 8 bits n coarse rows, n rest rows, n scales. */
+/* Rows in 8 bits or as they are; of 8 bits n coarse rows, n rest rows, n scales, n times a pair of sums for each group. */
 typedef struct {
     const float *rows;
     int8_t *coarse, *rest;
-    Scale *scales;
+    float *scales;
+    int32_t *sums;
 } Rows;
 
+/* What n rows in 8 bits need; a row's groups have at least 32 inputs. */
+INLINE int64_t bytes_of_eights(int64_t n, int64_t in) { return n * (2 * in + 4 + in / 4 + 8); }
+
 INLINE void eight(const Linear *l, const Rows *x, int row, int count, int block, int second, int blocks, f32 out[ROWS][2]) {
-    int in = l->in, from[2] = {block, second};
+    int in = l->in, group = l->group, groups = in / group;
     const uint8_t *w = (const uint8_t *)l->weights + (int64_t)block * LANES * in;
     const uint8_t *w2 = (const uint8_t *)l->weights + (int64_t)second * LANES * in;
-    i32 a[ROWS][2] = {}, b[ROWS][2] = {};
+    const float *scales = l->scales + (int64_t)block * LANES * groups, *scales2 = l->scales + (int64_t)second * LANES * groups;
     const int8_t *coarse = x->coarse + (int64_t)row * in, *rest = x->rest + (int64_t)row * in;
-    for (int k = 0; k < in; k += 4, w += 4 * LANES, w2 += 4 * LANES)
-        for (int r = 0; r < count; r++) {
-            int32_t four = four_of(coarse + (int64_t)r * in + k), less = four_of(rest + (int64_t)r * in + k);
-            a[r][0] = dot(a[r][0], w, four), b[r][0] = dot(b[r][0], w, less);
-            if (blocks == 2) a[r][1] = dot(a[r][1], w2, four), b[r][1] = dot(b[r][1], w2, less);
-        }
+    const int32_t *sums = x->sums + (int64_t)row * 2 * groups;
+    f32 s[ROWS][2] = {};
+    for (int g = 0; g < groups; g++, scales += LANES, scales2 += LANES, sums += 2) {
+        i32 a[ROWS][2], b[ROWS][2];
+        for (int r = 0; r < count; r++)
+            for (int half = 0; half < blocks; half++)
+                a[r][half] = (i32){} + sums[(int64_t)r * 2 * groups], b[r][half] = (i32){} + sums[(int64_t)r * 2 * groups + 1];
+        for (int k = 0; k < group; k += 4, w += 4 * LANES, w2 += 4 * LANES, coarse += 4, rest += 4)
+            for (int r = 0; r < count; r++) {
+                int32_t four = four_of(coarse + (int64_t)r * in), less = four_of(rest + (int64_t)r * in);
+                a[r][0] = dot(a[r][0], w, four), b[r][0] = dot(b[r][0], w, less);
+                if (blocks == 2) a[r][1] = dot(a[r][1], w2, four), b[r][1] = dot(b[r][1], w2, less);
+            }
+        for (int r = 0; r < count; r++)
+            for (int half = 0; half < blocks; half++) {
+                f32 whole = __builtin_convertvector(a[r][half], f32), part = __builtin_convertvector(b[r][half], f32);
+                s[r][half] = fma16(fma16(part, spread(1.0f / 254.0f), whole), load(half ? scales2 : scales), s[r][half]);
+            }
+    }
     for (int r = 0; r < count; r++)
-        for (int half = 0; half < blocks; half++) {
-            const Scale *s = x->scales + row + r;
-            f32 whole = __builtin_convertvector(a[r][half] - 128 * s->sum, f32);
-            f32 part = __builtin_convertvector(b[r][half] - 128 * s->rest_sum, f32);
-            f32 both = fma16(part, spread(1.0f / 254.0f), whole) * s->scale;
-            out[r][half] = both * load(l->scales + from[half] * LANES);
-        }
+        for (int half = 0; half < blocks; half++) out[r][half] = s[r][half] * x->scales[row + r];
 }
 
 INLINE void sixteen(const Linear *l, const Rows *x, int row, int count, int block, int second, int blocks, f32 out[ROWS][2]) {
@@ -341,11 +351,14 @@ static void norm(const float *x, const float *weight, int d, float eps, float *o
     for (int k = 0; k < d; k += LANES) store(out + k, load(x + k) * scale * load(weight + k));
 }
 
-static Rows prepared(const Linear *l, const float *rows, int n, int8_t *eights, Scale *scales) {
-    Rows x = {rows, eights, eights + (int64_t)n * l->in, scales};
-    if (l->bits == 8)
-        for (int i = 0; i < n; i++)
-            quantise(rows + (int64_t)i * l->in, l->in, x.coarse + (int64_t)i * l->in, x.rest + (int64_t)i * l->in, scales + i);
+/* room: `bytes_of_eights`, aligned to 4. */
+static Rows prepared(const Linear *l, const float *rows, int n, void *room) {
+    int64_t in = l->in;
+    Rows x = {.rows = rows, .coarse = room};
+    if (l->bits != 8) return x;
+    x.rest = x.coarse + n * in, x.scales = (float *)(x.rest + n * in), x.sums = (int32_t *)(x.scales + n);
+    for (int64_t i = 0; i < n; i++)
+        quantise(rows + i * in, l->in, l->group, x.coarse + i * in, x.rest + i * in, x.scales + i, x.sums + i * 2 * (in / l->group));
     return x;
 }
 
@@ -421,7 +434,7 @@ static int64_t widest_of(const Model *m) {
 
 static int64_t own_floats(const Model *m, int n, int total) {
     int64_t widest = widest_of(m);
-    return (int64_t)n * m->d + 16 + (2 * n * widest) / 4 + 64 + 4 * n + total + 64;
+    return (int64_t)n * m->d + 16 + bytes_of_eights(n, widest) / 4 + 64 + total + 64;
 }
 
 EXPORT int64_t specdec_work_floats(const Model *m, int n, int total, int threads) {
@@ -451,16 +464,15 @@ static void layer(Job *job, int number, int t, int threads, float *own) {
     int n = p->n, width = m->width, all = m->heads + 2 * m->shared, total = p->end + n;
     int per = width / LANES, wide = all * width;
     float *normed = own;
-    Scale *scales = (Scale *)(own + (int64_t)n * m->d);
-    int8_t *eights = (int8_t *)(scales + n + 1);
-    float *scores = aligned((float *)(eights + 2 * n * widest_of(m)));
+    void *eights = own + (int64_t)n * m->d;
+    float *scores = aligned((float *)((char *)eights + bytes_of_eights(n, widest_of(m))));
     const float *read = number == p->first && p->input ? p->input : p->states;
 
     if (l->before_attention) {
         for (int i = 0; i < n; i++) norm(read + (int64_t)i * m->d, l->before_attention, m->d, m->eps, normed + (int64_t)i * m->d);
         read = normed;
     }
-    Rows x = prepared(&l->attention_input, read, n, eights, scales);
+    Rows x = prepared(&l->attention_input, read, n, eights);
     int64_t plane = (int64_t)p->capacity * width;
     float *keys = p->kv + (int64_t)number * 2 * m->shared * plane, *values = keys + m->shared * plane;
     int from = all * t / threads, to = all * (t + 1) / threads; /* heads, so that each is turned where it was computed */
@@ -485,14 +497,14 @@ static void layer(Job *job, int number, int t, int threads, float *own) {
                job->mixed + ((int64_t)i * m->heads + h) * width);
     }
     wait(barrier, threads);
-    x = prepared(&l->attention_output, job->mixed, n, eights, scales);
+    x = prepared(&l->attention_output, job->mixed, n, eights);
     shared_product(&l->attention_output, &x, n, threads, t, p->states, m->d, ADD);
     wait(barrier, threads);
     for (int i = 0; i < n; i++) norm(p->states + (int64_t)i * m->d, l->before_mlp, m->d, m->eps, normed + (int64_t)i * m->d);
-    x = prepared(&l->gate_and_up, normed, n, eights, scales);
+    x = prepared(&l->gate_and_up, normed, n, eights);
     shared_product(&l->gate_and_up, &x, n, threads, t, job->acted, m->hidden, GATE);
     wait(barrier, threads);
-    x = prepared(&l->down, job->acted, n, eights, scales);
+    x = prepared(&l->down, job->acted, n, eights);
     shared_product(&l->down, &x, n, threads, t, p->states, m->d, ADD);
     wait(barrier, threads);
 }
@@ -511,8 +523,7 @@ static void work(void *given) {
         for (int i = 0; i < p->n; i++) norm(p->states + (int64_t)i * m->d, m->norm, m->d, m->eps, mine + (int64_t)i * m->d);
     wait(&job->barrier, threads);
     if (!p->out) return;
-    Scale *scales = (Scale *)(own + (int64_t)p->n * m->d);
-    Rows x = prepared(&m->output, mine + (int64_t)(p->n - p->logits) * m->d, p->logits, (int8_t *)(scales + p->n + 1), scales);
+    Rows x = prepared(&m->output, mine + (int64_t)(p->n - p->logits) * m->d, p->logits, own + (int64_t)p->n * m->d);
     shared_product(&m->output, &x, p->logits, threads, t, p->out, m->output.out, PUT);
 }
 
@@ -550,10 +561,9 @@ static void work_product(void *given) {
     shared_product(p->linear, &job->rows, p->n, team(), t, p->out, p->linear->out, PUT);
 }
 
-/* work: n · (2 · in + 12) bytes, and 64 */
+/* work: n · (2.25 · in + 12) bytes */
 EXPORT void specdec_product(const Product *p) {
-    Scale *scales = p->work;
     ProductJob job = {.product = p};
-    job.rows = prepared(p->linear, p->rows, p->n, (int8_t *)(scales + p->n), scales);
+    job.rows = prepared(p->linear, p->rows, p->n, p->work);
     run(work_product, &job, p->threads);
 }

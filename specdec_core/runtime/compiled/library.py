@@ -40,6 +40,7 @@ class Linear(Structure):
         ("weights", c_void_p),
         ("scales", c_void_p),
         ("bias", c_void_p),
+        ("group", c_int32),
     )
 
 

@@ -7,21 +7,24 @@
  */
 
 import { addStep, emptyLane } from "../model/model.js";
-import { address, fetchTraces, runId } from "./source.js";
+import { fetchTraces, runId } from "./source.js";
 import { T } from "../text/text.js";
 
 const TRIGGER_MS = 500; // triggers sent while a component is being mounted can be lost
 const LATE_MS = 200; // a hidden tab gets no frames; its lanes are still kept up to date
 const MAX_LANES = 8;
 
-/** @typedef {{label: string, trace: Trace}[]} Traces */
+/**
+ * @typedef {{label: string, trace: Trace}[]} Traces
+ * @typedef {Pick<EventSource, "readyState"|"onopen"|"onmessage"|"onerror"|"addEventListener"|"close">} Stream
+ */
 
 /**
  * @param {{say: (text: string|null) => void, ask: (question: Question|null) => void, lanes: (lanes: Lane[]) => void, progress: () => void,
  *   recordOf: (lane: number) => string|undefined, recorded: (refs: TraceRef[], traces: Traces, failed: string|null) => Promise<void>,
- *   unrecorded: () => void, idle: () => Promise<void>, done: (run: string) => void}} on `idle`: resolves once records may
- *   replace what is shown; `recordOf`: the address of a lane's record that the run did
- *   not name; `recorded`: a followed run is over and here are its records; `unrecorded`: or there are none and no reason
+ *   unrecorded: () => void, idle: () => Promise<void>, done: (run: string) => void, open: (events: string) => Stream}} on `idle`:
+ *   resolves once records may replace what is shown; `open`: the messages of a run; `recordOf`: the address of a lane's record
+ *   that the run did not name; `recorded`: a followed run is over and here are its records; `unrecorded`: or there are none and no reason
  *   was given; `done`, once, after either
  */
 export function createFeed(on) {
@@ -59,8 +62,8 @@ export function createFeed(on) {
    */
   async function finish(given, failed, run) {
     const mine = job;
-    const refs = given.map(({ label, url }, at) => ({ label, url: url ?? on.recordOf(at) }));
-    if (refs.length && refs.every((ref) => ref.url))
+    const refs = given.map((ref, at) => ({ ...ref, url: ref.url ?? on.recordOf(at) }));
+    if (refs.length && refs.every((ref) => ref.url || ref.trace))
       await read(refs, (traces) => on.recorded(refs, traces, failed));
     else if (!failed) on.unrecorded();
     if (mine !== job) return;
@@ -86,7 +89,7 @@ export function createFeed(on) {
         (action) =>
         (...args) =>
           mine === job && action(...args);
-      live = followRun(address(url), known, {
+      live = followRun(on.open(url), known, {
         say: current(on.say),
         ask: current(on.ask),
         lanes: current(on.lanes),
@@ -105,14 +108,14 @@ export function createFeed(on) {
 
 /**
  * Follow a run to its end.
- * @param {string} url its event stream
+ * @param {Stream} source its messages
  * @param {{prompt: string, labels: string[]}} known what the page already knows about it
  * @param {{lanes: (lanes: Lane[]) => void, progress: () => void, say: (text: string|null) => void,
  *   ask: (question: Question|null) => void, done: (refs: TraceRef[], failed: string|null) => void}} on `lanes` reports a new or renamed
  *   lane, `progress` of rounds that were added to the lanes, `ask` of a question to the visitor, `done` comes once and last
  * @returns {{close: () => void}}
  */
-function followRun(url, known, on) {
+function followRun(source, known, on) {
   /** @type {Lane[]} */
   let lanes = [];
   /** @type {string|null} */
@@ -120,7 +123,7 @@ function followRun(url, known, on) {
   let over = false;
   /** @type {string|null} */
   let said = T.connecting;
-  /** @type {Map<number, string|undefined>} */
+  /** @type {Map<number, {url?: string, trace?: Trace}>} */
   const finished = new Map();
   /** @param {string|null} text */
   const say = (text) => {
@@ -153,20 +156,20 @@ function followRun(url, known, on) {
     else if (message.type === "step" && at !== null && lanes[at]) addStep(lanes[at], message);
     else if (message.type === "finished" && at !== null && lanes[at]) {
       lanes[at].end = typeof message.end === "string" ? message.end : null;
-      finished.set(at, message.trace);
+      finished.set(at, { url: message.trace, trace: message.record });
     } else if (message.type === "done") {
       over = true;
       on.ask(null);
     }
   }
 
-  const stream = listen(url, {
+  const stream = listen(source, {
     batch(messages) {
       messages.forEach(take);
       if (lanes.length) on.progress();
       if (over)
         on.done(
-          lanes.map((lane, at) => ({ label: lane.label, url: finished.get(at) })),
+          lanes.map((lane, at) => ({ label: lane.label, ...finished.get(at) })),
           failed,
         );
     },
@@ -183,12 +186,11 @@ function followRun(url, known, on) {
 
 /**
  * Listen to a run. Messages repeated after a reconnect are passed on once.
- * @param {string} url
+ * @param {Stream} source
  * @param {{batch: (messages: Message[]) => void, connection: (state: "open"|"reconnecting"|"lost") => void}} on
  * @returns {{close: () => void}}
  */
-function listen(url, on) {
-  const source = new EventSource(url);
+function listen(source, on) {
   let seen = -1;
   /** @type {Message[]} */
   let waiting = [];

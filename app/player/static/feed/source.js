@@ -3,6 +3,7 @@
 /**
  * @import { Rules, Trace } from "../../types.js"
  * @import { PageCursor } from "../cursor/reporter.js"
+ * @import { Stream } from "./feed.js"
  */
 
 import { T } from "../text/text.js";
@@ -20,6 +21,10 @@ import { T } from "../text/text.js";
  * @typedef {object} Api receives the cursor and the end of a run
  * @property {(name: string, value: PageCursor & {of?: string}) => void} [setStateValue]
  * @property {(name: string, value: string) => void} [setTriggerValue]
+ * @property {() => Stream} [open] the messages of a run, where they do not come from a server
+ * @property {(trace: Trace, at: number, token: number) => void} [branch] goes on from a trace, after so many of its tokens, with
+ *   this one
+ * @property {(question: number, words: string) => Promise<string|null>} [answer] likewise takes a visitor's words
  */
 
 /** @param {string} path an address below the app's root, with or without a leading slash */

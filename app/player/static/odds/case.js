@@ -1,7 +1,7 @@
 /** What the panel of the odds starts from: the token in focus, its round's columns, and what is known at the moment. */
 
 /**
- * @import { Measure, Position } from "../../types.js"
+ * @import { Measure, Position, Trace } from "../../types.js"
  * @import { Proposal } from "../model/model.js"
  * @import { View } from "../model/state.js"
  */
@@ -57,6 +57,7 @@ export function caseOf(view) {
     over,
     positions,
     place,
+    before: place ? tokensBefore(trace, selection.round) + positions.indexOf(place) : null, // tokens of the text
     position,
     entry,
     at: own,
@@ -74,6 +75,12 @@ export function caseOf(view) {
     compares: greedy && !lane.lossy, // two tokens; no coin decides
   };
 }
+
+/** @param {Trace} trace @param {number} round */
+const tokensBefore = (trace, round) =>
+  list(trace.rounds)
+    .slice(0, round)
+    .reduce((sum, row) => sum + list(row.committed?.token).length, 0);
 
 /**
  * The token in focus and what was recorded of its round; null where there is none.

@@ -73,7 +73,7 @@ export function oddsOf(view) {
  * Whose odds they are.
  * @param {Case} given
  */
-function namesOf({ proposal, written, siblings, over, place, selection, node, lane, current }) {
+function namesOf({ proposal, written, siblings, over, place, selection, node, lane, current, before }) {
   return {
     text: proposal?.text ?? nonNull(written).name,
     verdict: proposal?.verdict ?? null,
@@ -83,6 +83,7 @@ function namesOf({ proposal, written, siblings, over, place, selection, node, la
     lane: selection.lane,
     round: selection.round,
     node,
+    at: before,
     label: lane.label,
     elsewhere: !current,
   };

@@ -148,6 +148,21 @@ function barRow(row, top, bars, parts, odds, alike) {
     plot.append(fog);
   }
   const at = row.node;
+  if (odds.at !== null && row.id !== null && row.text !== null)
+    plot.append(
+      el(
+        "button",
+        {
+          type: "button",
+          class: "from-here",
+          "data-at": odds.at,
+          "data-id": row.id,
+          title: O.fromHere(quote(row.text)),
+          "aria-label": O.fromHere(quote(row.text)),
+        },
+        "⤷",
+      ),
+    );
   return el(
     "div",
     {

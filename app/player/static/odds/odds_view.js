@@ -29,6 +29,7 @@ export class OddsView {
   /** @type {Record<"greedy"|"drawn", "judged"|"models">} */
   lens = { greedy: "models", drawn: "judged" }; // the viewer's choice, kept from token to token
   expanded = false;
+  branches = false; // whether the page can go on from a candidate
   moved = false; // whether it, or what it is in, was scrolled: asking each time would make the browser lay out the panel
   /** @type {HTMLElement|null} */
   around = null;
@@ -215,7 +216,8 @@ export class OddsView {
         : "none";
     if (key === this.drawn) return;
     this.drawn = key;
-    this.draw(oddsOf(view));
+    const odds = oddsOf(view);
+    this.draw(odds && !this.branches ? { ...odds, at: null } : odds);
     if (this.around !== this.root.parentElement) {
       this.around = this.root.parentElement;
       this.around?.addEventListener("scroll", this.scrolled, { passive: true });

@@ -282,6 +282,7 @@ export const MESSAGES = /** @type {const} */ ({
     everything: "all others",
     everythingIs: "All tokens without a number of their own in that column, together.",
     "tokenId(id)": "#{id}",
+    "fromHere(token)": "Go on from here with {token}",
     looksAlike: "The token's number in the vocabulary: its text looks like another one's here.",
     among: "among the others",
     bounded: "The record names the most likely tokens only. This one is among the others, so only an upper bound is known.",

@@ -285,6 +285,7 @@ export const MESSAGES = /** @type {const} */ ({
     everything: "alle anderen",
     everythingIs: "Alle Tokens ohne eigene Zahl in der Spalte, zusammen.",
     "tokenId(id)": "#{id}",
+    "fromHere(token)": "Von hier aus mit {token} weiterschreiben",
     looksAlike: "Die Nummer des Tokens im Vokabular: Sein Text sieht hier aus wie der eines anderen.",
     among: "unter den anderen",
     bounded: "Namentlich sind nur die wahrscheinlichsten Tokens aufgezeichnet. Dieses ist unter den anderen; bekannt ist nur eine obere Grenze.",
