@@ -93,6 +93,7 @@ _ENTRIES = (
         CHAT, "SmolLM2 135M Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-draft", 134.5, 16.5,
         "A small chat model that runs on a laptop's CPU; its draft and its heads were trained for it in this project.",
         foreign_draft="specdec-draft", medusa="smollm2-medusa", eagle="smollm2-eagle", eagle3="smollm2-eagle3",
+        eight_bits=True,
         cpu_options={
             "eagle": {"depth": 3, "top_k": 2, "nodes": 4}, "eagle3": {"depth": 3, "top_k": 2, "nodes": 4},
             "medusa": {"nodes": 4},
