@@ -242,15 +242,7 @@ def llama_cpp_code(
 ) -> str:
     """A command that serves the target's GGUF file with these settings, and the request."""
     found = for_llama_cpp(settings)
-    files = [("target.gguf", target)] + (
-        [("draft.gguf", draft)] if draft and "-md" in (found.config or {}) else []
-    )
-    lines = head(settings, found)
-    lines += [f"# {file} is {path(name)!r}, by llama.cpp's convert_hf_to_gguf.py" for file, name in files]
-    if any(path(name).startswith("assets/models/specdec-") for _, name in files):
-        lines.append(
-            "# which has to be taught their tokenizer first: its get_vocab_base_pre has to return 'smollm'"
-        )
+    lines = head(settings, found) + gguf_files(target, draft if "-md" in (found.config or {}) else None)
     lines += [_wrapped(["llama-server", "-m target.gguf", *_flags(found)]), ""]
     if chat is None:
         lines += ['# To /completion, beside the prompt as "prompt":', _comment(found.generate)]
@@ -258,6 +250,17 @@ def llama_cpp_code(
         named = {"max_tokens": found.generate.pop("n_predict"), **found.generate}
         lines += [f"# To /v1/chat/completions, beside messages = {messages(chat)}:", _comment(named)]
     return "\n".join(lines) + "\n"
+
+
+def gguf_files(target: str, draft: str | None) -> list[str]:
+    """Comment lines: what target.gguf is, and draft.gguf where one is used, and how they are made."""
+    files = [("target.gguf", target), *([("draft.gguf", draft)] if draft else [])]
+    lines = [f"# {file} is {path(name)!r}, by llama.cpp's convert_hf_to_gguf.py" for file, name in files]
+    if any(path(name).startswith("assets/models/specdec-") for _, name in files):
+        lines.append(
+            "# which has to be taught their tokenizer first: its get_vocab_base_pre has to return 'smollm'"
+        )
+    return lines
 
 
 def lm_studio_code(
