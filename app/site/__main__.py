@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> None:
     except (OSError, ValueError) as error:
         sys.exit(f"The site could not be written to '{folder}': {error}")
     print(
-        f"{len(pages)} pages in {folder}; open {folder / 'index.html'}, or put the folder on any static host."
+        f"{len(pages)} files in {folder}; open {folder / 'index.html'}, or put the folder on any static host."
     )
 
 

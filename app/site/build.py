@@ -21,6 +21,16 @@ from .pages import TEXTS
 WELCOME = "welcome"
 ALONE = "specdec-live.html"  # the live page without the links to the others, to be handed around
 LANGUAGE = "en"
+SPACE = """---
+title: Specdec Lab
+short_description: See speculative decoding happen, live in your browser
+colorFrom: blue
+colorTo: yellow
+sdk: static
+app_file: index.html
+license: apache-2.0
+---
+"""  # what Hugging Face reads of a static Space
 NAVIGATION = (
     "body > nav { display: flex; flex-wrap: wrap; gap: 0.25rem 1.25rem; padding-block: 0.5rem; font-size: 0.9375rem; } "
     "body > nav a { display: inline-flex; align-items: center; min-block-size: 44px; color: var(--accent); }"
@@ -54,6 +64,7 @@ def every() -> Iterator[tuple[str, str]]:
     yield _own("index.html", pages.start(welcome, _traces(welcome)[-1]))
     yield "live.html", live.make(pages.navigation("live.html"))
     yield ALONE, live.make()
+    yield "README.md", SPACE
     yield _own("races.html", pages.races(found, families))
     for example in found:
         yield pages.race_place(example), _race(example)

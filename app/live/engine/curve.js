@@ -10,7 +10,7 @@ import { Reader } from "./model.js";
 export const WIDTHS = [1, 2, 3, 5, 9, 17];
 const PREFIX = 128; // tokens before the pass
 const TURNS = 5;
-const LEAST_MS = 6; // of one measurement, since browsers round their clocks
+const LEAST_MS = 20; // of one measurement, since browsers round their clocks
 
 /** The median over some turns, the widths taken in turn. @param {Models} models @param {() => Promise<void>} pause @returns {Promise<Curve>} */
 export async function measured({ target, draft }, pause) {
