@@ -31,7 +31,15 @@ def write_onnx(folder: Path, programs: Path) -> None:
         if not (place / "genai_config.json").exists():
             own = next(programs.parent.glob("lib/python*/site-packages"))
             paths = f"{own}{os.pathsep}{sysconfig.get_path('purelib')}"
-            build = [programs / "python", "-m", "onnxruntime_genai.models.builder", "-p", "fp32", "-e", "cpu"]
+            build: list[str | Path] = [
+                programs / "python",
+                "-m",
+                "onnxruntime_genai.models.builder",
+                "-p",
+                "fp32",
+                "-e",
+                "cpu",
+            ]
             build += ["-i", MODELS / name, "-o", place, "-c", folder / "cache"]
             subprocess.run(build, check=True, env=os.environ | {"PYTHONPATH": paths})
 
