@@ -240,7 +240,7 @@ def sentences() -> Iterator[None]:
     try:
         yield
     except SpecdecError as error:
-        err.print(Text.assemble(("error: ", "bold red"), str(error)))
+        err.print(Text.assemble(("error: ", "bold red"), shown(str(error))))
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         err.print("stopped")

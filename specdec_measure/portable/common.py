@@ -120,6 +120,11 @@ def about(settings: Settings) -> str:
     return f"Specdec Lab: {label(settings)}"
 
 
+def head(settings: Settings, found: Elsewhere) -> list[str]:
+    """The comment lines above the settings."""
+    return [f"# {about(settings)}", *(f"# Differs: {sentence}" for sentence in found.missing)]
+
+
 def path(name: str) -> str:
     """What another program takes for a model: a hub id, or a folder, of those that ship as seen from the repository."""
     entry = catalogue.named(name)

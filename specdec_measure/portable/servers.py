@@ -23,9 +23,9 @@ from .common import (
     UNPENALISED,
     YOURS,
     Elsewhere,
-    about,
     common,
     given,
+    head,
     messages,
     no_policy,
     no_proposer,
@@ -225,7 +225,7 @@ def sglang_code(settings: Settings, target: str, draft: str | None = None, chat:
     """A command that serves the target with these settings, and the request; `chat` as in `transformers_code`."""
     found = for_sglang(settings, path(draft) if draft else None)
     command = ["python3 -m sglang.launch_server", f"--model-path {shlex.quote(path(target))}"]
-    lines = [*_head(settings, found), _wrapped([*command, *_flags(found)]), ""]
+    lines = [*head(settings, found), _wrapped([*command, *_flags(found)]), ""]
     if chat is None:
         lines += [
             '# To /generate, beside the prompt as "text":',
@@ -242,15 +242,7 @@ def llama_cpp_code(
 ) -> str:
     """A command that serves the target's GGUF file with these settings, and the request."""
     found = for_llama_cpp(settings)
-    files = [("target.gguf", target)] + (
-        [("draft.gguf", draft)] if draft and "-md" in (found.config or {}) else []
-    )
-    lines = _head(settings, found)
-    lines += [f"# {file} is {path(name)!r}, by llama.cpp's convert_hf_to_gguf.py" for file, name in files]
-    if any(path(name).startswith("assets/models/specdec-") for _, name in files):
-        lines.append(
-            "# which has to be taught their tokenizer first: its get_vocab_base_pre has to return 'smollm'"
-        )
+    lines = head(settings, found) + gguf_files(target, draft if "-md" in (found.config or {}) else None)
     lines += [_wrapped(["llama-server", "-m target.gguf", *_flags(found)]), ""]
     if chat is None:
         lines += ['# To /completion, beside the prompt as "prompt":', _comment(found.generate)]
@@ -258,6 +250,17 @@ def llama_cpp_code(
         named = {"max_tokens": found.generate.pop("n_predict"), **found.generate}
         lines += [f"# To /v1/chat/completions, beside messages = {messages(chat)}:", _comment(named)]
     return "\n".join(lines) + "\n"
+
+
+def gguf_files(target: str, draft: str | None) -> list[str]:
+    """Comment lines: what target.gguf is, and draft.gguf where one is used, and how they are made."""
+    files = [("target.gguf", target), *([("draft.gguf", draft)] if draft else [])]
+    lines = [f"# {file} is {path(name)!r}, by llama.cpp's convert_hf_to_gguf.py" for file, name in files]
+    if any(path(name).startswith("assets/models/specdec-") for _, name in files):
+        lines.append(
+            "# which has to be taught their tokenizer first: its get_vocab_base_pre has to return 'smollm'"
+        )
+    return lines
 
 
 def lm_studio_code(
@@ -275,7 +278,7 @@ def lm_studio_code(
             "print(model.respond(chat, config=config))",
         ]
     lines = [
-        *_head(settings, found),
+        *head(settings, found),
         "# The names are the keys under which LM Studio lists its downloaded models; a draft shares the tokenizer.",
         "import lmstudio as lms",
         "",
@@ -321,10 +324,6 @@ def _finish(settings: Settings, found: Elsewhere, program: str, rule_there: str 
         found.missing.append(no_policy(settings))
     common(settings, found, rule_there)
     return found
-
-
-def _head(settings: Settings, found: Elsewhere) -> list[str]:
-    return [f"# {about(settings)}", *(f"# Differs: {sentence}" for sentence in found.missing)]
 
 
 def _flags(found: Elsewhere) -> list[str]:

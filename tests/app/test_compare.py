@@ -582,17 +582,20 @@ def test_every_tab_opens_after_a_run(fresh: Runs) -> None:
         "the fastest guessing lane"
     )
     at.selectbox(key="portable_lane").set_value(2).run()
-    transformers = at.code[-7].value
+    transformers = at.code[-9].value
     assert "assistant_model" not in transformers and "prompt_lookup_num_tokens=4" in transformers
     prompt = next(area.value for area in at.text_area if area.label == "Prompt")
-    assert f"prompt = {prompt!r}\n" in transformers and f"prompt = {prompt!r}\n" in at.code[-3].value
+    assert f"prompt = {prompt!r}\n" in transformers and f"prompt = {prompt!r}\n" in at.code[-5].value
     at.selectbox(key="portable_lane").set_value(1).run()
-    transformers, vllm, sglang, llama_cpp, lm_studio, openvino, mlx = (code.value for code in at.code[-7:])
+    transformers, vllm, sglang, llama_cpp, lm_studio, openvino, mlx, onnx, node = (
+        code.value for code in at.code[-9:]
+    )
     assert "num_assistant_tokens=4" in transformers
     assert '"method": "draft_model"' in vllm
     assert "--speculative-algorithm STANDALONE" in sglang and "--spec-type draft-simple" in llama_cpp
     assert "'draftModel': " in lm_studio
     assert "draft_model=ov.draft_model(" in openvino and "num_draft_tokens=4" in mlx
+    assert "max_draft_tokens=4" in onnx and '"maxTokens": 4' in node
 
 
 def test_why_and_where_they_part_stand_below_the_race(fresh: Runs) -> None:

@@ -14,6 +14,7 @@ from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from selenium import webdriver
@@ -21,7 +22,9 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 
+import specdec_core as sd
 from app.export import page as exported
+from app.live.page import make as live
 
 from ..player.samples import plain_trace, spec_trace
 from .conftest import Server, until
@@ -182,3 +185,29 @@ def test_an_exported_page_opens_from_its_file(driver: WebDriver, tmp_path: Path)
     until(lambda: "Round 3" in ask("return all('.transcript')[0].textContent"), 10)
     assert ask(BELOW)
     assert ask(STRUCK) == "line-through"
+
+
+def test_the_live_page_decodes_from_its_file(driver: WebDriver, tmp_path: Path) -> None:
+    """Catches: kernels that an engine does not load, a page that its parser takes a minute for, another text."""
+    file, prompt = tmp_path / "live.html", "One day, a little bird fell from its nest."
+    file.write_text(live(), encoding="utf-8")
+    driver.get(f"{file.as_uri()}#{urlencode({'prompt': prompt, 'tokens': 24})}")
+
+    def ask(script: str) -> Any:
+        return driver.execute_script(IN_PLAYER + script)
+
+    until(lambda: driver.find_element("css selector", "#status").text.startswith("Done"), WAIT_S)
+    until(lambda: bool(ask("return all('.player:not(.is-live)').length")), WAIT_S)
+    ask("all('.player')[0].focus()")
+    ActionChains(driver).send_keys(Keys.END).perform()
+    expected = sd.decode(
+        sd.load_models(device="cpu"), prompt, sd.Settings(proposer="none", max_new_tokens=24)
+    ).text
+    plain = (
+        "return [...all('.lane')[0].querySelectorAll('.committed')].map((one) => one.textContent).join('')"
+    )
+    until(
+        lambda: "".join(expected.split()) in "".join(ask(plain).replace("⏎", "").split()),
+        20,
+        lambda: ask(plain),
+    )

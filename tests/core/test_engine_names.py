@@ -39,6 +39,10 @@ def test_names_of_draft_models_and_n_grams_are_in_the_table() -> None:
         assert (openvino.config or {}).keys() | (
             openvino.generate.keys() - {"max_new_tokens", "do_sample"}
         ) <= column("OpenVINO")
+        onnx = libraries.for_onnx(settings)
+        assert (onnx.config or {}).keys() <= column("ONNX Runtime GenAI")
+        node = libraries.for_node(settings)
+        assert (node.config or {}).keys() - {"minConfidence"} <= column("node-llama-cpp")
         there = portable.for_transformers(settings)
         lengths = set(there.draft) & {"num_assistant_tokens"}
         assert lengths | (

@@ -142,7 +142,8 @@ def test_requests_come_from_a_file(tmp_path: Path) -> None:
         ("stalls", "did not answer within 1"), ("drips", "did not answer within 1"),
         ("drips a header", "did not answer within 1"), ("floods", "sends more than 8,000,000 bytes"),
         ("one line", "sends more than 1,000,000 bytes"), ("redirects", "is not followed"),
-        ("lies", "contradict each other"), ("no page", "no page of vLLM"), ("refuses", "HTTP 401"),
+        ("lies", "contradict each other"), ("no page", "no page of vLLM"),
+        ("refuses", "HTTP 401: no⟨1B⟩[2J⟨1B⟩[31m key"),
         ("no HTTP", "could not be read"),
     ],
 )  # fmt: skip

@@ -204,7 +204,9 @@ def misbehave(handler: Handler, how: str) -> None:
         handler._start("text/html")
         handler.wfile.write(b"<html>hello\xff</html>")
     elif how == "refuses":
-        handler.send_error(401)
+        handler.send_response(401)
+        handler.end_headers()
+        handler.wfile.write(b"no\x1b[2J\x1b[31m key")
     elif how == "no HTTP":
         handler.wfile.write(b"\x00\x01\x02 SSH-2.0\r\n\r\n")
 
