@@ -166,6 +166,8 @@ def test_the_documented_frames_work_in_another_sites_page(page: Page, site: Path
         frame = page.frame_locator("iframe").nth(at)
         lock(frame, "code")
         expect(frame.locator(".verdict").first).to_have_text("✓ Right, and locked.")
+    frame.get_by_role("link", name="Course", exact=True).click()
+    expect(frame.get_by_role("status")).to_contain_text("Not kept")
     running = page.frame_locator("iframe").nth(2)
     expect(running.locator("#status")).to_have_text(re.compile("^Done"), timeout=60_000)
     expect(running.get_by_label("Your words")).to_have_value("The moon")

@@ -7,7 +7,7 @@
 
 import { el, setText } from "../../player/static/dom/dom.js";
 import { nonNull } from "../../player/static/dom/non_null.js";
-import { platform, read, write } from "./kept.js";
+import { platform, read, where, write } from "./kept.js";
 
 /** One question, made from what the page says without a script. */
 class Question {
@@ -137,9 +137,8 @@ function overview(place) {
       const { predict, check } = kept[lesson] ?? {};
       setText(nonNull(notes[at]), `Prediction: ${marked(predict)} · Check: ${marked(check)}`);
     });
-    const where = platform() ? "Kept by your course platform." : "Kept in this browser only.";
     const predicted = counted(kept, lessons, "predict");
-    setText(sum, `Predictions: ${predicted}. Checks: ${counted(kept, lessons, "check")}. ${where}`);
+    setText(sum, `Predictions: ${predicted}. Checks: ${counted(kept, lessons, "check")}. ${where()}`);
     file.disabled = clear.disabled = Object.keys(kept).length === 0;
     setText(clear, usual);
   };

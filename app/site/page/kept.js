@@ -29,6 +29,14 @@ function keeper() {
   }
 }
 
+/** Where answers are kept, in one sentence. */
+export function where() {
+  if (platform()) return "Kept by your course platform.";
+  if (keeper() === page) return "Not kept: the browser stores nothing for this page.";
+  const apart = location.protocol === "file:" ? " Opened from disk, Firefox keeps each page's answers apart." : "";
+  return `Kept in this browser only.${apart}`;
+}
+
 /** What was kept; nothing, where that cannot be read. @param {string|null} [text] @returns {Kept} */
 export function read(text = keeper().getItem(KEY)) {
   try {
