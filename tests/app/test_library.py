@@ -84,7 +84,7 @@ def test_runs_on_one_prompt_are_told_apart_by_their_unusual_settings(saving: Run
     assert shown.lanes == ((), ("γ = 4", "50 MB a round"))
     content = json.loads(saved.request)
     content["choice"]["target"] = REAL
-    begins = {"depth": 3, "top_k": 2, "nodes": 4}
+    begins = {"depth": 2, "top_k": 2, "nodes": 3}
     for options, words in ((begins, ()), ({**begins, "nodes": 9}, ("tokens sent = 9",))):
         content["lanes"][1] |= {"proposer": "eagle", "options": options, "memory_budget_mb": 0.0}
         assert unusual.of(replace(saved, request=json.dumps(content))).lanes[1] == words

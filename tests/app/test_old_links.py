@@ -111,7 +111,9 @@ def test_a_link_of_before_asks_for_the_same(server: None, link: dict[str, Any]) 
     assert json.loads(json.dumps(outcome(link["page"], link["query"]))) == then
 
 
-BEGINS = {"depth": 3, "top_k": 2, "nodes": 4}  # the tree a visitor of the chat models starts with
+NAMED = {"depth": 3, "top_k": 2, "nodes": 4}
+WRITTEN = {"proposer": "eagle", "o.depth": "2", "o.top_k": "2", "o.nodes": "3"}
+BEGINS = {"depth": 2, "top_k": 2, "nodes": 3}  # the tree a visitor of the chat models starts with
 LEFT_OUT = {"depth": 3, "top_k": 3, "nodes": 8}  # what a link means that leaves it out
 
 
@@ -119,9 +121,9 @@ LEFT_OUT = {"depth": 3, "top_k": 3, "nodes": 8}  # what a link means that leaves
 @pytest.mark.parametrize(
     ("query", "options", "address"),
     [
-        ("", BEGINS, {"proposer": "eagle", "o.top_k": "2", "o.nodes": "4"}),
-        ("tokens=8", BEGINS, {"proposer": "eagle", "o.top_k": "2", "o.nodes": "4", "tokens": "8"}),
-        ("proposer=eagle&o.top_k=2&o.nodes=4", BEGINS, {"proposer": "eagle", "o.top_k": "2", "o.nodes": "4"}),
+        ("", BEGINS, WRITTEN),
+        ("tokens=8", BEGINS, {**WRITTEN, "tokens": "8"}),
+        ("proposer=eagle&o.top_k=2&o.nodes=4", NAMED, {"proposer": "eagle", "o.top_k": "2", "o.nodes": "4"}),
         ("proposer=eagle", LEFT_OUT, {"proposer": "eagle"}),
     ],
 )
@@ -142,6 +144,7 @@ def test_where_no_link_names_a_lane_the_page_begins_with_a_small_tree_and_says_s
 def test_the_options_of_before_can_be_chosen_and_survive_a_reload(server: None) -> None:
     """Catches: an address without options that is taken for a bare one."""
     at = AppTest.from_file(MAIN, default_timeout=60).run()
+    at.slider(key="o.eagle.depth").set_value(3)
     at.slider(key="o.eagle.top_k").set_value(3)
     at.number_input(key="o.eagle.nodes").set_value(8)
     at.run()
