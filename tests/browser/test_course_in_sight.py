@@ -147,4 +147,4 @@ def test_a_chart_s_axes_are_named_whole_on_a_projector(come: Come, server: Serve
     for key, step in (("weights", "watch"), ("fails", "explain"), ("rules", "change"), ("sandbox", "change")):
         page.goto(f"{server.url}/course?lesson={key}&present=1&at={step}&lang={language}")
         page.locator(".js-plotly-plot .ytitle:visible").first.wait_for()
-        until(lambda: page.evaluate(CUT) == [], 5, lambda: f"{page.url}: {page.evaluate(CUT)}")
+        until(lambda: page.evaluate(CUT) == [], 20, lambda: f"{page.url}: {page.evaluate(CUT)}")
