@@ -22,6 +22,8 @@ from .files.words import Words
 HEADS = """
 :--page h1 { font-size: 1.25rem !important; padding: 0.3rem 11.8rem 0.25rem 0 !important; }
 :--markdown:has(:is(h1, h2, h3, h4, h5)) { margin-bottom: 0 !important; }
+/* As Streamlit sets it, which keeps the size of before where the text has become smaller since. */
+.js-plotly-plot :is(.xtitle, .ytitle) { font-size: 0.875rem !important; }
 :--page h4 { font-size: 1rem !important; padding: 0.2rem 0 !important; }
 :is(.st-key-course-asked, .st-key-course-text) p { font-size: 0.9rem; line-height: 1.35; }
 :--layout:has(> .st-key-course-recorded) { order: 1; } /* the player before the choice of another recording */
