@@ -136,6 +136,7 @@ def test_a_place_where_lanes_part_opens_in_the_player_and_brings_it_into_view(op
     assert player.evaluate(top) < 0
     last.click()
     until(lambda: 0 <= player.evaluate(top) < 300, 20)  # below the answer and the tabs
+    expect(page.locator(".st-key-answer h4")).to_be_in_viewport(ratio=1)
     expect(player).to_be_focused()
     page.wait_for_url(lambda url: url != opened and "round=" in url, wait_until="commit")
     page.keyboard.press("ArrowUp")
