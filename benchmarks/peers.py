@@ -126,7 +126,7 @@ def write_files(folder: Path) -> None:
         made.append(str(copy))
     if made:
         subprocess.run(
-            [folder / "python/bin/python", HERE / "peers_openvino.py", "--convert", *made], check=True
+            [folder / "python/bin/python", HERE / "engines" / "peers_openvino.py", "--convert", *made], check=True
         )
 
 
@@ -200,7 +200,7 @@ class Child:
 
 def llama_cpp(folder: Path, ways: Mapping[str, Any]) -> Child:
     """llama.cpp with these ways; see the script."""
-    script = shutil.copy(HERE / "peers_llama_cpp.mjs", folder)
+    script = shutil.copy(HERE / "engines" / "peers_llama_cpp.mjs", folder)
     node = shutil.which("node") or str(Path(sys.executable).with_name("node"))
     return Child([node, str(script), json.dumps(ways)], folder)
 
@@ -230,7 +230,7 @@ class Everyone:
         peers = ways_of_peers(folder)
         python = [
             str(folder / "python/bin/python"),
-            str(HERE / "peers_openvino.py"),
+            str(HERE / "engines" / "peers_openvino.py"),
             json.dumps(peers[OPENVINO]),
         ]
         self._lab = {

@@ -3,7 +3,7 @@
 Each part says what Streamlit does, and tests/app/test_quirks.py or tests/browser/test_quirks.py fails once the
 workaround is obsolete, or once the private part it relies on is missing. A part names its issue of Streamlit's where
 one was found (#1 is https://github.com/streamlit/streamlit/issues/1). When upgrading Streamlit, check each part and
-then raise `VERSION`. One is on a lower floor: `decoding.local.start`, as Streamlit makes the page the main script.
+then raise `VERSION`. One is on a lower floor: `decoding.in_child.forking`, as Streamlit makes the page the main script.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ PATH = "/school/specdec"
 @pytest.fixture
 def client(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     """The app that is served, below `PATH`; not entered, so nothing is warmed up."""
-    from app.__main__ import app
+    from app.web.server import app
 
     below = replace(services.operator(), path=PATH)
     monkeypatch.setattr(services, "operator", lambda: below)
@@ -118,7 +118,7 @@ def test_a_room_s_code_to_scan_leads_below_the_path(
 
 def test_a_path_with_a_hub_s_user_name(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches: a path that is taken and then compared with its letters written otherwise, or given out unescaped."""
-    from app.__main__ import app
+    from app.web.server import app
 
     given = "/user/ad%C3%A9@uni.example/a%20b"
     path = policy.read({"SPECDEC_PATH": given, "SPECDEC_LIBRARY": ""}).path

@@ -21,7 +21,8 @@ import psutil
 import pytest
 
 from app.decoding.api import DecoderLost, Family, LaneDone, unpack
-from app.decoding.in_child.local import METHOD, Local, start
+from app.decoding.in_child.forking import METHOD, start
+from app.decoding.in_child.local import Local
 from app.decoding.models import ModelCache, ModelChoice
 from app.decoding.on_ray.cluster import Cluster
 from app.decoding.on_ray.serve import Serve
@@ -278,7 +279,8 @@ def test_a_decoder_that_is_killed_while_nobody_computes_is_there_again(child: Fa
 
 ORPHAN = """
 import sys, time
-from app.decoding.in_child.local import METHOD, Local, start
+from app.decoding.in_child.forking import METHOD, start
+from app.decoding.in_child.local import Local
 from app.decoding.models import ModelChoice
 from specdec_core.settings import Settings
 

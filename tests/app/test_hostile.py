@@ -74,7 +74,7 @@ def bens(fresh: Runs, race_traces: list[Trace], monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture
 def stranger(bens: Run, caplog: pytest.LogCaptureFixture) -> Iterator[TestClient]:
     """Anna's browser, on the app that is served; what the app raises, it raises. Nothing is warmed up."""
-    from app.__main__ import app
+    from app.web.server import app
 
     client = TestClient(app, base_url="http://127.0.0.1:8713", follow_redirects=False)
     with caplog.at_level(logging.WARNING):

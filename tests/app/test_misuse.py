@@ -93,7 +93,7 @@ def test_a_web_socket_opens_for_this_server_s_own_pages_only(headers: dict[str, 
 
 def test_the_server_has_these_guards(fresh: Runs) -> None:
     """The app that is served, not one with its parts. Catches: a guard that is written and not put in place."""
-    from app.__main__ import app
+    from app.web.server import app
 
     client = TestClient(app, base_url="http://127.0.0.1:8713")  # not entered: nothing is warmed up
     assert client.get("/healthz").status_code == 200

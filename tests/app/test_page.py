@@ -506,7 +506,7 @@ FIRST_LINKS = {
 }
 FIRST_PAGES = """
 import functools, importlib, json, pkgutil, sys
-import app, app.__main__
+import app, app.web.server
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
@@ -515,7 +515,7 @@ manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.sca
 heavy = lambda: sorted({"torch", "transformers"} & set(sys.modules))
 for module in pkgutil.walk_packages(app.__path__, "app."):
     # a page's script is drawn below; replicas are imported by Ray, which is an extra; to preload is to import torch
-    apart = "app.main", "app.__main__", "app.decoding.on_ray.replica", "app.decoding.in_child.preload"
+    apart = "app.main", "app.web.server", "app.decoding.on_ray.replica", "app.decoding.in_child.preload"
     if module.name not in apart and ".app_pages" not in module.name:
         importlib.import_module(module.name)
 found = {"modules": heavy()}

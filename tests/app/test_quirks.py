@@ -222,7 +222,7 @@ def test_streamlit_s_page_is_in_english_whatever_is_written_on_it() -> None:
 
 
 def test_streamlit_makes_the_page_the_main_script() -> None:
-    """Else `decoding.local.start` can start a process as it is."""
+    """Else `decoding.in_child.forking` can start a process as it is."""
 
     def page() -> None:
         import sys

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from app.decoding.in_child.local import start
+from app.decoding.in_child.forking import start
 
 from ..load.room import Browser
 from .loops import run

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from app.__main__ import main
 from app.decoding.api import Family
 from app.decoding.models import ModelCache, ModelChoice
+from app.web.server import main
 
 bring = ModelCache._bring
 

@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from app.__main__ import main
 from app.decoding.api import Event
 from app.decoding.run import Run
+from app.web.server import main
 from specdec_core.engine.events import Step
 
 

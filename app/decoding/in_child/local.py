@@ -9,20 +9,14 @@ from __future__ import annotations
 
 import atexit
 import logging
-import multiprocessing
 import os
 import queue
-import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
-from multiprocessing import forkserver, resource_tracker
-from multiprocessing.process import BaseProcess
-from types import ModuleType
 from typing import Any
 
 from app.decoding.api import DecoderLost, IsCancelled
@@ -30,58 +24,23 @@ from app.decoding.models import ModelChoice
 from app.decoding.remote import DECODER_DIED, Answers, Caller, Remote
 from specdec_core.foundations import errors
 
-from . import child
+from . import child, forking
 
 log = logging.getLogger(__name__)
 
-METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-PRELOAD = ["app.decoding.in_child.preload"]
-# How long a CPU thread of torch's waits for another before it sleeps. By default so long that on two cores with a third
-# busy thread, such as a browser's, a token of the chat model takes 181–213 ms; so it takes 44, as on an idle machine.
-SPIN = {"GOMP_SPINCOUNT": "20000"}
 END_S = 2.0  # how long a child may take to end by itself
 CLOSING = "The server is shutting down."
 YOUNG_S = 5.0  # a child that dies younger than this may have died of a family: none is loaded again unasked
-
-
-def start(process: BaseProcess) -> None:
-    """Start a process that does not run this one's main script, as multiprocessing would have it.
-
-    While a page is being drawn, Streamlit makes the page the main script.
-    The new process, and the one that it is forked from, inherit that SIGTERM and SIGINT wait: systemd and a terminal
-    send them to all processes, and these end with the web server.
-    """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    resource_tracker.ensure_running()  # starting it lets both through again
-    signals = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
-    try:
-        process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
-        sys.modules["__main__"] = main
-
-
-def _stop_forking() -> None:
-    """End the process that children are forked from, which listens to nobody while it imports torch."""
-    server: Any = getattr(forkserver, "_forkserver", None)
-    if pid := getattr(server, "_forkserver_pid", None):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
 
 class Child:
     """One child process and the calls it is answering."""
 
     def __init__(self, on_loss: Callable[[Child], None]) -> None:
-        for name, value in SPIN.items():
-            os.environ.setdefault(name, value)  # read when a process imports torch, which this one does not
-        context: Any = multiprocessing.get_context(METHOD)
-        if METHOD == "forkserver":
-            context.set_forkserver_preload(PRELOAD)
+        context = forking.context()
         self._pipe, theirs = context.Pipe()
         self.process = context.Process(target=child.main, args=(theirs,), name="decoder", daemon=True)
-        start(self.process)
+        forking.start(self.process)
         theirs.close()
         self.born = time.monotonic()
         self._on_loss = on_loss
@@ -192,7 +151,7 @@ class Decoder(Caller):
         """End the process, and start no other."""
         self._closed = True
         if not self._starting.acquire(timeout=0.2):  # one is being started
-            _stop_forking()
+            forking.end()
             self._starting.acquire()
         try:
             if self._child:

@@ -17,7 +17,7 @@ from ray import serve
 
 from app.decoding.calls import COMPUTING, ENDING_KINDS, Call, operation
 from app.decoding.device_queue import DeviceQueue
-from app.decoding.in_child.local import SPIN
+from app.decoding.in_child.forking import SPIN
 from app.decoding.loaded import Loaded, load
 from app.decoding.models import ModelChoice
 from specdec_core.foundations.errors import SpecdecError
