@@ -164,7 +164,8 @@ def _passes(row: Answered, events: Sequence[Event], sizes: Sequence[int]) -> Pas
         return None
     found = list(zip(guessed, kept, strict=True))
     if row.passes != len(kept):
-        found = _between(found, sizes[1:]) if apart else None
+        cut = [*sizes[1:-1], kept[-1] + 1]  # if the end of the answer cut the last one
+        found = _between(found, sizes[1:]) or _between(found, cut) if apart else None
     written = 1 + sum(one + 1 for _, one in found or [])
     fits = found and all(0 <= one <= other for other, one in found)
     return found if found and fits and written - found[-1][1] <= row.tokens <= written else None
