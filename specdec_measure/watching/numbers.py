@@ -199,6 +199,10 @@ def of_records(traces: Sequence[Trace]) -> Watched:
         counted = [row for row in counted if "cut" not in row.nodes.verdict]
         if any(row.nodes.parent != list(range(-1, len(row.nodes.parent) - 1)) for row in counted):
             raise WatchError("The record has trees of guesses, of which no time by their number is fitted.")
+        if any("unknown" in row.committed.source for row in counted):
+            raise WatchError(
+                "The record does not tell which guesses were rejected, so other draft lengths are unknown."
+            )
         each = [_of_round(row) for row in counted]
         machine = trace.header.machine
         leg = Leg(

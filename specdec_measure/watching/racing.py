@@ -145,7 +145,7 @@ def _chunks(timed: Sequence[tuple[float, Event]]) -> list[Chunk]:
 
 
 def _passes(row: Answered, events: Sequence[Event], sizes: Sequence[int]) -> Passes | None:
-    """Guesses and accepted ones of each pass after the first token; None where the counts leave several possibilities.
+    """Guesses (−1: unknown) and accepted ones of each pass after the first token; None where even these are unknown.
 
     vLLM writes at most one chunk for a pass, so where there are as many chunks as passes, each is one.
     """
@@ -160,34 +160,33 @@ def _passes(row: Answered, events: Sequence[Event], sizes: Sequence[int]) -> Pas
         kept = [size - 1 for size in sizes[1:]]
         kept[-1] = row.accepted - sum(kept[:-1])  # the end of the answer may have cut it
         guessed = [len(row.at)] * len(kept)
-    if not kept or len(kept) != len(guessed):
-        return None
-    found = list(zip(guessed, kept, strict=True))
-    if row.passes != len(kept):
-        cut = [*sizes[1:-1], kept[-1] + 1]  # if the end of the answer cut the last one
-        found = _between(found, sizes[1:]) or _between(found, cut) if apart else None
-    written = 1 + sum(one + 1 for _, one in found or [])
-    fits = found and all(0 <= one <= other for other, one in found)
-    return found if found and fits and written - found[-1][1] <= row.tokens <= written else None
+    found = list(zip(guessed, kept, strict=True)) if len(kept) == len(guessed) else []
+    if row.passes != len(found):
+        found = (_between(found, sizes[1:]) if apart and found else None) or []
+    written = 1 + sum(one + 1 for _, one in found)
+    fits = found and all(0 <= one <= max(other, 0) for other, one in found)
+    if fits and written - found[-1][1] <= row.tokens <= written:
+        return found
+    return [(-1, size - 1) for size in sizes[1:]] if apart else None
 
 
 def _between(rounds: Passes, sizes: Sequence[int]) -> Passes | None:
-    """All passes from those with guesses and the tokens of each; None where passes of one token may be either."""
+    """All passes from those with guesses and the tokens of each; of one token it may be unknown which it is."""
     found: Passes = []
-    left = list(rounds)
-    for single, group in groupby(sizes, lambda size: size == 1):
+    left, last = list(rounds), sizes[-1]
+    if last > 1:  # the end of the answer may have cut it
+        last = max(last, rounds[-1][1] + 1)
+    for single, group in groupby([*sizes[:-1], last], lambda size: size == 1):
         many = list(group)
-        zeros = next((at for at, (_, kept) in enumerate(left) if kept), len(left))
-        if not single:
-            if [kept + 1 for _, kept in left[: len(many)]] != many:
-                return None
-        elif zeros == 0:
-            found += [(0, 0)] * len(many)
-            continue
-        elif zeros != len(many):
+        if single:
+            zeros = next((at for at, (_, kept) in enumerate(left) if kept), len(left))
+            found += left[:zeros] if zeros == len(many) else [(-1 if zeros else 0, 0)] * len(many)
+            del left[:zeros]
+        elif [kept + 1 for _, kept in left[: len(many)]] == many:
+            found += left[: len(many)]
+            del left[: len(many)]
+        else:
             return None
-        found += left[: len(many)]
-        del left[: len(many)]
     return found if not left else None
 
 
@@ -222,6 +221,8 @@ def _content(
     if wrong := foreign.complete(content):
         raise TraceError(wrong[0])
     content["stats"]["prefill_s"] = chunks[0].at
+    if any(guessed < 0 for guessed, _ in passes or []):
+        content["stats"] |= {"acceptance_rate": None, "acceptance_by_depth": []}
     return content
 
 

@@ -54,16 +54,19 @@ def of_passes(
     """A trace, in the least that the format asks for, of an answer of which each pass is known.
 
     Args:
-        passes: after the first token, how many guesses each had and how many of them were accepted; the end of the
-            answer may cut the last one.
+        passes: after the first token, how many guesses each had, −1 where that is unknown, and how many of them were
+            accepted; the end of the answer may cut the last one.
     """
     rounds: list[dict[str, Any]] = [{"committed": {"token": list(ids[:1])}, "note": {"reads_prompt": True}}]
     place = 1
     for guessed, kept in passes:
         tokens = list(ids[place : place + kept + 1])
         place += len(tokens)
-        guesses = tokens[:kept] + [UNTOLD] * (guessed - len(tokens[:kept]))
-        rounds.append({"nodes": {"token": guesses}, "committed": {"token": tokens}})
+        guesses = tokens[:kept] + [UNTOLD] * max(0, guessed - len(tokens[:kept]))
+        committed: dict[str, Any] = {"token": tokens}
+        if guessed < 0:
+            committed["source"] = ["accepted"] * kept + ["unknown"]
+        rounds.append({"nodes": {"token": guesses}, "committed": committed})
     return {
         "format": FORMAT, "version": VERSION,
         "header": {
