@@ -156,7 +156,7 @@ def view(found: numbers.Watched) -> None:
     rows = [{"measured": name, "value": value, "of it": more} for name, value, more in report.lines(found)]
     tables.draw(rows, f"Numbers of {found.url}")
     if lengths := report.lengths(found):
-        st.markdown("**Other draft lengths on this server**, by its own times and its own acceptance")
+        st.markdown(f"**{report.LENGTHS}**")
         tables.draw(lengths, f"Other draft lengths at {found.url}")
         st.caption("Compare has this server among the machines of its What if: recorded rounds on its clock.")
     with st.container(horizontal=True):

@@ -15,7 +15,7 @@ from specdec_core.foundations.errors import SettingsError, kind_of
 from specdec_core.proposers import Proposer
 from specdec_core.record.schema import ModelInfo, Round
 from specdec_core.record.trace import Trace, as_trace
-from specdec_measure.machines.costs import Clock, Costs
+from specdec_measure.machines.costs import Costs, NamedClock
 from specdec_measure.machines.profiles import Profile, RecordedProfile
 
 from .draft_costs import assumption, drafts_with, proposer_of, tokens_in_a_pass
@@ -129,7 +129,7 @@ def replay(
     return on_clock(trace, profile, costs, layers)
 
 
-def on_clock(trace: Trace, profile: Clock, costs: Costs, layers: int | None = None) -> WhatIf:
+def on_clock(trace: Trace, profile: NamedClock, costs: Costs, layers: int | None = None) -> WhatIf:
     """As `replay`, with the costs already looked up; `profile` supplies the name."""
     if not trace.rounds:
         raise SettingsError(

@@ -15,7 +15,7 @@ Text = Annotated[str, Field(max_length=1_000)]
 PassTime = Callable[[int], float]
 
 
-class Clock(Protocol):
+class NamedClock(Protocol):
     """What `whatif.on_clock` says of where the times come from."""
 
     @property

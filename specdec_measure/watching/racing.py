@@ -38,7 +38,7 @@ Passes = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class Entrant:
     """One server's answer; `unknown`: why it has no rounds, empty where it has."""
 
     label: str
@@ -57,13 +57,13 @@ class Chunk:
 
 def race(
     entrants: Sequence[Server], prompt: str, length: int, on_progress: Callable[[str], None] = lambda _: None
-) -> list[Lane]:
+) -> list[Entrant]:
     """Ask each server in turn, greedily, so that none computes beside another.
 
     Raises:
         WatchError: one sentence, if one of them does not answer as it should, or they read other tokens.
     """
-    name, lanes = secrets.token_urlsafe(12), list[Lane]()
+    name, lanes = secrets.token_urlsafe(12), list[Entrant]()
     for at, server in enumerate(entrants):
         on_progress(server.url)
         place = {"id": name, "lane": at, "lanes": len(entrants)}
@@ -78,7 +78,7 @@ def race(
     return lanes
 
 
-def _lane(server: Server, prompt: str, length: int, place: dict[str, Any]) -> Lane:
+def _lane(server: Server, prompt: str, length: int, place: dict[str, Any]) -> Entrant:
     engine = asking.page(server).engine
     if engine not in ENGINES:
         raise WatchError(
@@ -112,7 +112,7 @@ def _lane(server: Server, prompt: str, length: int, place: dict[str, Any]) -> La
         f"{server.url} does not say which of its passes wrote which tokens, so this lane has its text and its speed, "
         "and no rounds."
     )  # fmt: skip
-    return Lane(
+    return Entrant(
         f"{engine} at {server.url.partition('//')[2]}, {kind}", foreign.read(to_json([content]))[0], why
     )
 

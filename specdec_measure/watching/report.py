@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from html import escape
 from typing import Any
@@ -16,6 +17,7 @@ from .cause import LENGTH_FLAG, Cause
 from .numbers import Watched, content
 
 FORMAT = "specdec-watch"
+LENGTHS = "Other draft lengths on this server, by its own times and its own acceptance"
 MOST_DEPTH = 10_000  # guesses of a round
 Lines = list[tuple[str, str, str]]
 
@@ -162,17 +164,26 @@ def as_json(found: Watched, why: Cause) -> dict[str, Any]:
 def page(found: Watched, why: Cause) -> str:
     """The whole document."""
     title = f"Speculation of {found.engine} at {found.url}"
-    table = "\n".join(
+    table = _table(
         f'<tr><th scope="row">{escape(name)}</th><td class="number">{escape(value)}</td>'
         f'<td class="why">{escape(more)}</td></tr>'
         for name, value, more in lines(found)
     )
+    if rows := lengths(found):
+        heads = "".join(f"<th>{escape(head)}</th>" for head in rows[0])
+        cells = ("".join(f"<td>{escape(value)}</td>" for value in row.values()) for row in rows)
+        table += f"<h2>{LENGTHS}</h2>\n" + _table(
+            [f"<tr>{heads}</tr>", *(f"<tr>{one}</tr>" for one in cells)]
+        )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<meta name="viewport" content="width=device-width">\n<title>{escape(title)}</title>\n'
         f"<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
         f'<p class="lead">{escape(why.name[:1].upper() + why.name[1:])}. {escape(why.seen)}</p>\n'
-        f"<p>{escape(why.change)}</p>\n"
-        f'<div class="scroll"><table><tbody>\n{table}\n</tbody></table></div>\n</body>\n</html>\n'
+        f"<p>{escape(why.change)}</p>\n{table}</body>\n</html>\n"
     )
+
+
+def _table(rows: Iterable[str]) -> str:
+    return '<div class="scroll"><table><tbody>\n' + "\n".join(rows) + "\n</tbody></table></div>\n"
