@@ -47,14 +47,20 @@ _one_at_a_time = threading.Lock()
 
 def draw(library: Library) -> None:
     """The servers that are allowed, what is done with them, and what was found, here or in a file; else nothing."""
-    allowed, found = services.operator().endpoints, state.watched.get(state.watched_last or "")
-    if not allowed and found is None:
-        return
-    with st.expander("Running servers", icon=":material/dns:", expanded=found is not None, key="servers"):
-        if allowed:
+    if allowed := services.operator().endpoints:
+        with st.expander("Running servers", icon=":material/dns:", key="servers"):
             _asking(allowed, library)
-        if (found := state.watched.get(state.watched_last or "")) is not None:
-            view(found)
+    if (found := state.watched.get(state.watched_last or "")) is None:
+        return
+    with st.container(border=True, key="watched"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.subheader(plain(f"{found.engine} at {found.url}"), anchor=False, width="content")
+            st.button("Close", icon=":material/close:", on_click=_forget, key="close-watched")
+        view(found)
+
+
+def _forget() -> None:
+    state.watched_last = None
 
 
 def _asking(allowed: Sequence[str], library: Library) -> None:
@@ -151,8 +157,8 @@ def _race(urls: list[str], prompt: str, library: Library, say: Say) -> None:
 def view(found: numbers.Watched) -> None:
     """What was found of a server: the cause, its numbers, other draft lengths, and downloads."""
     why = cause(found)
-    st.markdown(f"#### {plain(why.name[:1].upper() + why.name[1:])}")
-    st.markdown(f"{plain(why.seen)}  \n**Change:** {plain(why.change)}")
+    name = plain(why.name[:1].upper() + why.name[1:])
+    st.markdown(f"**{name}.** {plain(why.seen)}  \n**Change:** {plain(why.change)}")
     rows = [{"measured": name, "value": value, "of it": more} for name, value, more in report.lines(found)]
     tables.draw(rows, f"Numbers of {found.url}")
     if lengths := report.lengths(found):

@@ -162,7 +162,8 @@ def _passes(row: Answered, events: Sequence[Event], sizes: Sequence[int]) -> Pas
         guessed = [len(row.at)] * len(kept)
     found = list(zip(guessed, kept, strict=True)) if len(kept) == len(guessed) else []
     if row.passes != len(found):
-        found = (_between(found, sizes[1:]) if apart and found else None) or []
+        cut = [*sizes[1:-1], kept[-1] + 1] if kept else []  # if the end of the answer cut the last one
+        found = (_between(found, sizes[1:]) or _between(found, cut) if apart and found else None) or []
     written = 1 + sum(one + 1 for _, one in found)
     fits = found and all(0 <= one <= max(other, 0) for other, one in found)
     if fits and written - found[-1][1] <= row.tokens <= written:
@@ -173,10 +174,8 @@ def _passes(row: Answered, events: Sequence[Event], sizes: Sequence[int]) -> Pas
 def _between(rounds: Passes, sizes: Sequence[int]) -> Passes | None:
     """All passes from those with guesses and the tokens of each; of one token it may be unknown which it is."""
     found: Passes = []
-    left, last = list(rounds), sizes[-1]
-    if last > 1:  # the end of the answer may have cut it
-        last = max(last, rounds[-1][1] + 1)
-    for single, group in groupby([*sizes[:-1], last], lambda size: size == 1):
+    left = list(rounds)
+    for single, group in groupby(sizes, lambda size: size == 1):
         many = list(group)
         if single:
             zeros = next((at for at, (_, kept) in enumerate(left) if kept), len(left))

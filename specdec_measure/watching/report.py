@@ -112,7 +112,7 @@ def lengths(found: Watched) -> list[dict[str, str]]:
             {
                 "guesses a round": f"{length}" + (", as now" if length == found.depth else ""),
                 "tokens a round": f"{1 + sum(found.survival[:length]):.2f}",
-                "time of a pass": f"{1e3 * (found.pass_s(length) or 0.0):.2f} ms"
+                "time of a pass, a + b·k": f"{1e3 * (found.pass_s(length) or 0.0):.2f} ms"
                 + ("" if seen else ", extrapolated"),
                 "speedup, modelled": f"{found.speedup_at(length) or 0.0:.2f}×",
             }
