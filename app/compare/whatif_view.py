@@ -155,7 +155,9 @@ def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
             "speedup, measured": "—" if once is None else f"{once:.2f}×" + bound,
             "speedup, modelled": f"{one.speedup:.2f}×" + bound,
             "tokens/s per request, modelled": f"{one.tokens_per_second:,.0f}",
-            "drafting, modelled": f"{one.draft_s / one.seconds:.0%} of the time",
+            "drafting, modelled": "in its passes"
+            if one.costs.drafting_within
+            else f"{one.draft_s / one.seconds:.0%} of the time",
             "rounds": f"{len(one.rounds):,}",
         }
         for name, once, one in shown

@@ -22,7 +22,7 @@ class ServedClock:
     @property
     def label(self) -> str:
         """The engine and its address."""
-        return f"{self.found.engine} at {self.found.url}"[:200]
+        return f"{self.found.engine} at {self.found.url.partition('//')[2] or self.found.url}"[:200]
 
     @property
     def origin(self) -> str:
