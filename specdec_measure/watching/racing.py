@@ -86,10 +86,7 @@ def _lane(server: Server, prompt: str, length: int, place: dict[str, Any]) -> En
         )
     read: list[int] = []
     if engine == "llama.cpp":
-        asked = {"content": prompt, "add_special": True}
-        read = json.loads(b"".join(one.line for one in server.stream("/tokenize", asked)) or b"{}").get(
-            "tokens"
-        )
+        read = _asked(server, "/tokenize", {"content": prompt, "add_special": True}).get("tokens") or []
     _answer(server, engine, prompt, read, WARM)
     before = asking.page(server)
     lines = _answer(server, engine, prompt, read, length)
@@ -115,6 +112,17 @@ def _lane(server: Server, prompt: str, length: int, place: dict[str, Any]) -> En
     return Entrant(
         f"{engine} at {server.url.partition('//')[2]}, {kind}", foreign.read(to_json([content]))[0], why
     )
+
+
+def _asked(server: Server, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """A JSON object; an empty one where the answer is none."""
+    try:
+        found = json.loads(b"".join(one.line for one in server.stream(path, body)))
+    except ValueError as error:
+        if isinstance(error, WatchError):
+            raise
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _answer(server: Server, engine: str, prompt: str, read: Sequence[int], length: int) -> Any:
@@ -231,9 +239,9 @@ def _names(server: Server, answer: Event, chunks: Sequence[Chunk]) -> dict[int, 
     until = time.monotonic() + NAMING_S
     for token in dict.fromkeys(token for one in chunks for token in one.ids if token not in names):
         try:
-            lines = server.stream("/detokenize", {"model": answer.get("model"), "tokens": [token]})
-            names[token] = str(json.loads(b"".join(one.line for one in lines))["prompt"])
-        except (WatchError, ValueError, KeyError, TypeError):
+            asked = {"model": answer.get("model"), "tokens": [token]}
+            names[token] = str(_asked(server, "/detokenize", asked).get("prompt", ""))
+        except WatchError:
             break
         if time.monotonic() > until:
             break

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from random import Random
+from typing import Any
 
 import pytest
 
-from specdec_core.foundations.errors import TraceError
+from specdec_core.foundations.errors import SpecdecError, TraceError
 from specdec_core.record.trace import Trace
 from specdec_measure.watching import numbers, racing, report
 from specdec_measure.watching.cause import cause
 from specdec_measure.watching.client import Server, WatchError
 from specdec_measure.watching.clock import ServedClock
 
+from . import watched_server
 from .watched_server import Planted, served
 
 RATES = (0.8, 0.6, 0.5)
@@ -147,3 +150,34 @@ def test_a_file_that_lies_gets_one_sentence(change: dict[str, object], said: str
     assert str(error.value).count(". ") <= 1
     with pytest.raises(TraceError):
         report.read(b"[]")
+
+
+def test_answers_that_lie_get_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: an answer's value of another kind that ends in a traceback."""
+    random, send = Random(4), watched_server.Handler._send
+
+    def spoilt(value: Any) -> Any:
+        if random.random() < 0.06:
+            return random.choice([None, 5, -3, "x", [], {}, [1, "a"], {"a": 1}, 1e300, True, 10**15, [[1]]])
+        if isinstance(value, dict):
+            return {key: spoilt(one) for key, one in value.items() if random.random() > 0.03}
+        return [spoilt(one) for one in value] if isinstance(value, list) else value
+
+    monkeypatch.setattr(
+        watched_server.Handler,
+        "_send",
+        lambda handler, event: send(handler, spoilt(event) if random.random() < 0.3 else event),
+    )
+    refused = 0
+    for turn in range(60):
+        engine = ("vllm", "llamacpp")[turn % 2]
+        planted = Planted(
+            engine, rates=RATES if turn % 3 else (), plain_s=0.0, guess_s=0.0, detailed=turn % 4 > 1
+        )
+        try:
+            (lane,) = raced(planted, length=20)
+        except SpecdecError:
+            refused += 1
+        else:
+            assert lane.trace.audit() == []
+    assert 0 < refused < 60
