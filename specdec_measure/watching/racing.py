@@ -9,7 +9,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import PurePath
@@ -90,7 +90,8 @@ def _lane(server: Server, prompt: str, length: int, place: dict[str, Any]) -> En
     _answer(server, engine, prompt, read, WARM)
     before = asking.page(server)
     lines = _answer(server, engine, prompt, read, length)
-    row = asking.answered(lines, before, asking.page(server))
+    after = asking.page(server)
+    row = asking.answered(lines, before, after)
     if row is None:
         raise WatchError(
             f"Others used {server.url} meanwhile, so its counts are not this answer's. Try again."
@@ -101,6 +102,8 @@ def _lane(server: Server, prompt: str, length: int, place: dict[str, Any]) -> En
     prompt_ids: Any = read or choice.get("prompt_token_ids") or answer.get("prompt_token_ids")
     if not chunks or not timeline.is_ids(prompt_ids) or sum(len(one.ids) for one in chunks) != row.tokens:
         raise WatchError(f"{server.url} does not name the tokens of its answer.")
+    if after.more.get("steps", 0.0) <= before.more.get("steps", 0.0):
+        row = replace(row, passes=0)  # nobody counted them
     passes = _passes(row, [event for _, event in timed], [len(one.ids) for one in chunks])
     content = _content(server, engine, answer, choice, prompt_ids, chunks, passes)
     content["header"] |= {"prompt": prompt, "race": place}
@@ -159,8 +162,8 @@ def _passes(row: Answered, events: Sequence[Event], sizes: Sequence[int]) -> Pas
     """
     if not row.drafted:
         return [(0, 0)] * (row.tokens - 1)
-    if (found := servers.passes(events)) is not None:
-        return found
+    if any("timings" in event for event in events):  # llama.cpp's
+        return servers.passes(events)
     said = inside(whole(events), "metrics", "speculative_decoding")
     kept, guessed = numbers(said, "per_step_accepted"), numbers(said, "per_step_drafted")
     apart = len(sizes) - 1 == row.passes

@@ -11,7 +11,7 @@ import pytest
 
 from specdec_core.foundations.errors import SpecdecError, TraceError
 from specdec_core.record.trace import Trace
-from specdec_measure.watching import numbers, racing, report
+from specdec_measure.watching import asking, numbers, racing, report
 from specdec_measure.watching.cause import cause
 from specdec_measure.watching.client import Server, WatchError
 from specdec_measure.watching.clock import ServedClock
@@ -91,6 +91,13 @@ def test_chunks_of_several_passes_have_no_rounds() -> None:
     (lane,) = raced(Planted(rates=RATES, guessing=0.5, merged=True))
     assert lane.trace.rounds == [] and "does not say which of its passes" in lane.unknown
     assert lane.trace.text == "x" * 60 and lane.trace.stats.tokens_per_second and lane.trace.audit() == []
+
+
+def test_passes_that_nobody_counted_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: passes worked out from the tokens, which a text that was cut off makes wrong."""
+    monkeypatch.setitem(asking.NAMES, "steps", ())
+    (lane,) = raced(Planted(rates=RATES, detailed=True))
+    assert lane.trace.rounds == [] and lane.unknown
 
 
 def test_a_race_that_is_none_is_refused() -> None:
