@@ -24,7 +24,7 @@ from specdec_measure.watching import asking, numbers, report
 from specdec_measure.watching.cause import cause
 from specdec_measure.watching.client import Server
 from specdec_measure.watching.clock import ServedClock
-from tests.core.watched_server import Planted, served
+from tests.core.watched_server import Handler, Planted, misbehave, served
 
 from .kept import ANNA
 from .library_page import page, param, words
@@ -104,6 +104,31 @@ def test_a_server_that_misbehaves_gets_one_sentence(
     assert not services.library().runs_of(ANNA)
     assert servers._one_at_a_time.acquire(blocking=False), "still held after a failure"
     servers._one_at_a_time.release()
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ("stalls", "did not answer within 1"), ("drips", "did not answer within 1"),
+        ("floods", "sends more than 16,000,000 bytes"), ("one line", "sends more than 1,000,000 bytes"),
+        ("redirects", "is not followed"), ("no page", "no token in it"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("button", ["watch", "race-servers"])
+def test_an_answer_that_misbehaves_gets_one_sentence(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch, odd: str, said: str, button: str
+) -> None:
+    """Catches: a server with a good page of metrics whose answer stalls, floods or leads to another server."""
+    monkeypatch.setattr(servers, "TIMEOUT", 1.0)
+    monkeypatch.setattr(Handler, "do_POST", lambda handler: misbehave(handler, odd))
+    with served() as url, served() as other:
+        at = allow(monkeypatch, url, other)
+        at.selectbox(key=State.beside.key).set_value(other).run()
+        began = time.monotonic()
+        at.button(key=button).click().run(timeout=30)
+        assert time.monotonic() - began < 12
+    assert not at.exception and len(at.error) == 1 and said in at.error[0].value
+    assert not services.library().runs_of(ANNA) and not at.session_state[State.watched.key]
 
 
 def test_the_operators_key_is_sent_and_never_shown(saving: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
