@@ -62,21 +62,21 @@ def test_without_the_operators_word_nothing_is_there_but_a_sentence(saving: Runs
 def test_a_server_is_watched_and_its_cause_named(saving: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches: another cause than the command line names, a table without numbers, draft lengths without times."""
     with ExitStack() as stack:
-        main = stack.enter_context(served(Planted(rates=RATES, round_s=0.001, guess_s=0.0014)))
+        main = stack.enter_context(served(Planted(rates=(0.01, 0.1, 0.1))))
         plain = stack.enter_context(served(Planted()))
         at = allow(monkeypatch, main, plain)
         at.selectbox(key=State.beside.key).set_value(plain).run()
         at.button(key="watch").click().run(timeout=60)
     assert not at.exception and not at.error
-    assert "**A guess is expensive.**" in words(at)
+    assert "**The draft does not fit the model.**" in words(at)
     figures, lengths = tables(at)[-2:]
     assert {"a + b·k: a", "speedup", "accepted at position 3"} <= {row["measured"] for row in figures}
     assert lengths[3]["guesses a round"] == "3, as now" and lengths[4]["speedup, modelled"] == "unknown"
     found = at.session_state[State.watched.key][main]
-    assert found.line is not None and found.plain_step_s == pytest.approx(0.002, rel=0.4)
+    assert found.line is not None and found.plain_step_s is not None
     assert lengths[2]["speedup, modelled"] == f"{found.speedup_at(2):.2f}×"
     at.button(key="close-watched").click().run()
-    assert "A guess is expensive" not in words(at) and main in at.session_state[State.watched.key]
+    assert "does not fit the model" not in words(at) and main in at.session_state[State.watched.key]
 
 
 @pytest.mark.parametrize(

