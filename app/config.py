@@ -8,13 +8,14 @@ import os
 import re
 import socket
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal, cast, get_args
 from urllib.parse import unquote
 
 from specdec_core.models import catalogue
+from specdec_measure.watching.client import Server, WatchError
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ SETTINGS = (
     "DATABASE",
     "DECODER",
     "DEFAULT_MODELS",
+    "ENDPOINTS",
     "IGNORE_MEMORY",
     "KERNELS",
     "LIBRARY",
@@ -43,6 +45,7 @@ SETTINGS = (
     "SERVE_GPUS",
     "SERVE_QUEUE",
     "SERVE_REPLICAS",
+    "WATCH_KEY",
 )  # each after SPECDEC_; read here, by the decoders and by the core
 HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 PATH = re.compile(r"(/([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)*")  # RFC 3986, section 3.3
@@ -93,6 +96,8 @@ class Policy:
     family: str = catalogue.BUNDLED
     most_download: int = MOST_DOWNLOAD
     decoder: Decoder = "local"
+    endpoints: tuple[str, ...] = ()  # running servers that visitors may watch and race
+    watch_key: str = field(default="", repr=False)  # for these
 
 
 def read(environment: Mapping[str, str] = os.environ) -> Policy:
@@ -149,6 +154,8 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         most_download=round(float(most) * 1e9),
         family=_family(environment.get("SPECDEC_DEFAULT_MODELS", "").strip()),
         decoder=_decoder(environment.get("SPECDEC_DECODER", "").strip() or "local"),
+        endpoints=_endpoints(environment.get("SPECDEC_ENDPOINTS", "")),
+        watch_key=environment.get("SPECDEC_WATCH_KEY", "").strip(),
     )
 
 
@@ -201,6 +208,17 @@ def _hosts(named: str) -> tuple[str, ...]:
                 f"got {name!r}."
             )
     return names
+
+
+def _endpoints(named: str) -> tuple[str, ...]:
+    """The servers that visitors may watch, each by its address; never one that a visitor names."""
+    urls = tuple(dict.fromkeys(part.strip().rstrip("/") for part in named.split(",") if part.strip()))
+    for url in urls:
+        try:
+            Server(url)
+        except WatchError as error:
+            raise ValueError(f"SPECDEC_ENDPOINTS has to name servers by their addresses: {error}") from None
+    return urls
 
 
 def _path(named: str) -> str:

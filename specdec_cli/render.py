@@ -42,6 +42,7 @@ STYLES: dict[Source, tuple[str, str]] = {
     "corrected": ("yellow", "↻"),
     "bonus": ("cyan", "★"),
     "plain": ("", ""),
+    "unknown": ("dim", "?"),
 }
 SHOWN_REJECTED = 3  # a tree may reject dozens at one position
 

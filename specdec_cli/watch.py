@@ -71,6 +71,12 @@ def watch(
                 table.add_row(*map(shown, cells))
             out.print(Text(f"{found.engine} at {found.url}"))
             out.print(table)
+            if rows := report.lengths(found):
+                out.print(Text(f"\n{report.LENGTHS}"))
+                other = Table(*rows[0], box=None, pad_edge=False)
+                for row in rows:
+                    other.add_row(*row.values())
+                out.print(other)
             out.print(Text(shown(f"\nCause: {why.name}. {why.seen}\nChange: {why.change}")))
         if json_file is not None:
             write(json.dumps(report.as_json(found, why), indent=1), json_file, "numbers")

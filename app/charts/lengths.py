@@ -32,6 +32,8 @@ def policies(trace: Trace, costs: Costs) -> list[Replayed]:
     most = min(LONGEST_DRAFT, max((len(one.confidences) for one in found), default=0))
     if not most or costs.draft is None:
         raise TraceError("No guess of a draft model is in this record.")
+    if costs.widest is not None and most >= costs.widest:
+        raise TraceError("Passes as wide as this record's are not known there.")
     curve = [costs.ratio(tokens) for tokens in range(1, most + 2)]
     cost = costs.cost_ratio or 0.0
     given = {"cost-aware": {"curve": curve, "cost_ratio": cost}}

@@ -111,8 +111,8 @@ def widths(
     `lanes` are their numbers, which determine their style.
     """
     found = [Counter(one.widths) if one else Counter() for one in results]
-    widest = max([MAX_WIDTH, *(width for counts in found for width in counts)])
-    steps = sorted({*range(1, 33), *range(32, widest + 1, max(1, widest // 128)), widest})
+    widest = costs.widest or max([MAX_WIDTH, *(width for counts in found for width in counts)])
+    steps = sorted({*range(1, min(33, widest + 1)), *range(32, widest + 1, max(1, widest // 128)), widest})
     figure = go.Figure(
         go.Scatter(
             name="T(n)/T(1)",
@@ -140,7 +140,9 @@ def widths(
         legend=AT_BOTTOM,
         margin={"b": 96},
     )
-    said = ", ".join(f"{width} tokens {costs.ratio(width):.2f}" for width in (1, 5, 9, 17, 33, 65))
+    said = ", ".join(
+        f"{width} tokens {costs.ratio(width):.2f}" for width in (1, 5, 9, 17, 33, 65) if width <= widest
+    )
     marked = " ".join(
         f"{label}: most rounds have {count(counts.most_common(1)[0][0], 'token')} in the pass."
         for label, counts in zip(labels, found, strict=True)

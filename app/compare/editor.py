@@ -79,7 +79,7 @@ def start() -> None:
     asked = params.get(State.tab.key, [RACE])[-1]
     # with a run, its tab says this itself
     if asked not in TABS or (asked == WHAT_IF and "run" not in params):
-        complaints = whatif.nonsense(whatif.choices_in(params)) + complaints
+        complaints = whatif.nonsense(whatif.choices_in(params), state.watched.values()) + complaints
     state.complaints = state.complaints + complaints
 
 

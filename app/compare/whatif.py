@@ -5,7 +5,7 @@ The sizes of a modelled machine's target and draft are published ones or the vis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -24,9 +24,12 @@ from specdec_measure.machines.model_sizes import SHAPES, Shape, shape_of
 from specdec_measure.machines.profiles import Profile, RecordedProfile, shipped
 from specdec_measure.machines.roofline import Modelled
 from specdec_measure.sweep.measured import MeasuredCase
+from specdec_measure.watching.clock import ServedClock
+from specdec_measure.watching.numbers import Watched
 
 from .timing import timing
 
+Machine = Profile | ServedClock
 KEYS = ("machine", "batch", "context", "target_size", "draft_size")  # this view's address keys
 SIZES = ("target_size", "draft_size")
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -58,7 +61,12 @@ def profiles() -> tuple[dict[str, Profile], list[str]]:
     return shipped()
 
 
-def suited(known: Mapping[str, Profile], target: str) -> dict[str, Profile]:
+def watched(servers: Iterable[Watched]) -> dict[str, Machine]:
+    """The servers that a visitor has watched, as far as their times are known, by the names that an address has."""
+    return {f"watched.{at}": ServedClock(one) for at, one in enumerate(servers, 1) if one.line is not None}
+
+
+def suited(known: Mapping[str, Machine], target: str) -> dict[str, Machine]:
     """The profiles for rounds of that target; recorded times of another model come last."""
     return dict(
         sorted(
@@ -68,11 +76,13 @@ def suited(known: Mapping[str, Profile], target: str) -> dict[str, Profile]:
     )
 
 
-def options(known: Mapping[str, Profile], params: Mapping[str, str]) -> dict[str, dict[str, str]]:
+def options(known: Mapping[str, Machine], params: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """The options for each key with their titles, the default first; later keys depend on earlier ones."""
     found = {"machine": {name: f"{one.kind} · {one.label}" for name, one in known.items()}}
     name = params.get("machine", "")
     profile = known[name if name in known else next(iter(known))]
+    if isinstance(profile, ServedClock):
+        return found
     if isinstance(profile, RecordedProfile):
         batch = int(one_of(params.get("batch"), [str(one) for one in profile.batches]))
         found["batch"] = {str(one): str(one) for one in profile.batches}
@@ -122,9 +132,9 @@ def _called(key: str) -> str:
     return key.replace("_", " ")
 
 
-def nonsense(params: Mapping[str, str]) -> list[str]:
+def nonsense(params: Mapping[str, str], servers: Iterable[Watched] = ()) -> list[str]:
     """A sentence for every value in the address that no machine has; which one is used depends on the run."""
-    known, _ = profiles()
+    known = {**profiles()[0], **watched(servers)}
     exists: dict[str, Callable[[str], bool]] = {
         "machine": lambda given: given in known,
         **dict.fromkeys(("batch", "context"), lambda given: (whole(given) or 0) > 0),
@@ -137,7 +147,7 @@ def nonsense(params: Mapping[str, str]) -> list[str]:
     ]
 
 
-def problems(known: Mapping[str, Profile], params: Mapping[str, str]) -> list[str]:
+def problems(known: Mapping[str, Machine], params: Mapping[str, str]) -> list[str]:
     """A sentence for every invalid value in the address."""
     offered, found = options(known, params), []
     for key in KEYS:
@@ -151,18 +161,20 @@ def problems(known: Mapping[str, Profile], params: Mapping[str, str]) -> list[st
     return found
 
 
-def costs_of(profile: Profile, choice: WhatIfChoice) -> Costs:
+def costs_of(profile: Machine, choice: WhatIfChoice) -> Costs:
     """The cost of passes under the choice.
 
     Raises:
         SettingsError: one sentence, if the models do not fit in the machine's memory.
     """
+    if isinstance(profile, ServedClock):
+        return profile.costs()
     if isinstance(profile, RecordedProfile):
         return profile.costs(choice.batch, choice.context)
     return profile.costs(choice.batch, choice.context, choice.target or TARGETS[0], choice.draft)
 
 
-def results_of(traces: Sequence[Trace], profile: Profile, costs: Costs) -> list[WhatIf | str]:
+def results_of(traces: Sequence[Trace], profile: Machine, costs: Costs) -> list[WhatIf | str]:
     """Each lane on the profile's clock, or a sentence why that is impossible."""
     found: list[WhatIf | str] = []
     for trace in traces:
@@ -183,7 +195,7 @@ def sentences(
     labels: Sequence[str],
     measured: Sequence[float | None],
     results: Sequence[WhatIf],
-    profile: Profile,
+    profile: Machine,
     choice: WhatIfChoice,
 ) -> list[str]:
     """What changes there for the fastest lane: the cost of its widest pass, its speedup, and why."""
@@ -230,7 +242,7 @@ def sentences(
 
 
 def same_machine(
-    plain: Trace | None, profile: Profile, costs: Costs, repeats: Sequence[MeasuredCase] = ()
+    plain: Trace | None, profile: Machine, costs: Costs, repeats: Sequence[MeasuredCase] = ()
 ) -> str | None:
     """Why the two speedups differ although the profile is of the run's machine and model; None otherwise.
 

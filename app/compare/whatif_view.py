@@ -16,7 +16,6 @@ from specdec_core.foundations.errors import SettingsError
 from specdec_core.record.trace import Trace
 from specdec_measure.analysis.whatif import WhatIf
 from specdec_measure.machines.costs import Costs
-from specdec_measure.machines.profiles import Profile
 from specdec_measure.records.repeats import sentences
 from specdec_measure.sweep.measured import MeasuredCase
 
@@ -38,10 +37,10 @@ def show(
     Args:
         repeats, numbers: as in `table`; measured speedups are those of the repeats where there are any.
     """
-    known, bad = core.profiles()
+    shipped, bad = core.profiles()
     for problem in bad:
         st.warning(plain(problem), icon=":material/broken_image:")
-    known = core.suited(known, traces[0].header.target.name)
+    known = core.suited({**shipped, **core.watched(state.watched.values())}, traces[0].header.target.name)
     lanes = [lane for lane, trace in enumerate(traces) if trace.header.settings.get("proposer") != "none"]
     if not known or not lanes:
         st.info(
@@ -96,7 +95,7 @@ def _origin(trace: Trace, repeats: Sequence[MeasuredCase]) -> str:
     return ", ".join([trace.header.machine, trace.header.created[:10], *mean])
 
 
-def _chosen(known: Mapping[str, Profile]) -> core.WhatIfChoice:
+def _chosen(known: Mapping[str, core.Machine]) -> core.WhatIfChoice:
     """What the controls say; above them what is wrong with a typed size, or with the address, which then follows."""
     slot = st.container()
     asked = core.choices_in(address.params())
@@ -120,7 +119,7 @@ def _charts(
     measured: Sequence[float | None],
     computed: Sequence[WhatIf | None],
     costs: Costs,
-    profile: Profile,
+    profile: core.Machine,
     here: str,
 ) -> None:
     from app.charts import batches, whatif
@@ -135,7 +134,7 @@ def _charts(
         draw(batches.together(*measured_together), "whatif-together")
 
 
-def _lengths(names: Sequence[str], traces: Sequence[Trace], costs: Costs, profile: Profile) -> None:
+def _lengths(names: Sequence[str], traces: Sequence[Trace], costs: Costs, profile: core.Machine) -> None:
     """What other choices of the draft length would have made of the first lane on which they can be replayed."""
     from app.charts.draw import draw
     from app.charts.lengths import chosen_lengths
@@ -156,7 +155,9 @@ def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
             "speedup, measured": "—" if once is None else f"{once:.2f}×" + bound,
             "speedup, modelled": f"{one.speedup:.2f}×" + bound,
             "tokens/s per request, modelled": f"{one.tokens_per_second:,.0f}",
-            "drafting, modelled": f"{one.draft_s / one.seconds:.0%} of the time",
+            "drafting, modelled": "in its passes"
+            if one.costs.drafting_within
+            else f"{one.draft_s / one.seconds:.0%} of the time",
             "rounds": f"{len(one.rounds):,}",
         }
         for name, once, one in shown
@@ -167,7 +168,7 @@ def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
     st.caption(f"{how} · plain decoding there: {plain_speed:,.0f} tokens/s per request")
 
 
-def _assumptions(profile: Profile, costs: Costs, computed: Sequence[WhatIf]) -> None:
+def _assumptions(profile: core.Machine, costs: Costs, computed: Sequence[WhatIf]) -> None:
     with st.expander("What this assumes", icon=":material/fact_check:", key="whatif-assumptions"):
         st.markdown(f"**{plain(profile.label)}** · {profile.kind} pass times")
         st.markdown("\n".join(f"- {plain(said)}" for said in [*profile.assumptions, costs.counted] if said))
@@ -178,7 +179,7 @@ def _assumptions(profile: Profile, costs: Costs, computed: Sequence[WhatIf]) -> 
 
 
 def _choose(
-    known: Mapping[str, Profile], asked: Mapping[str, str]
+    known: Mapping[str, core.Machine], asked: Mapping[str, str]
 ) -> tuple[core.WhatIfChoice, dict[str, str], list[str]]:
     """The controls, which begin as the address `asked`: the choice, those that are not the default ones, and what to
     say of sizes that were replaced by their default."""
@@ -227,8 +228,8 @@ def _choose(
             control(key, label, words)
     choice = core.WhatIfChoice(
         picked["machine"],
-        int(picked["batch"]),
-        int(picked["context"]),
+        int(picked.get("batch", 1)),
+        int(picked.get("context", 0)),
         picked.get("target_size"),
         picked.get("draft_size"),
     )

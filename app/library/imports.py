@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app import services
 from app.records import importing, visitor
 from app.records.database import Unavailable
 from app.records.store import Full, Library
 from app.text import count, plain
 from app.ui.state import State, state
 from specdec_core.foundations.errors import TraceError
+from specdec_measure.watching import report
+
+from . import servers
 
 FILES_AT_ONCE = 8
 
@@ -21,7 +25,12 @@ def box(library: Library) -> None:
     with st.popover("Import", icon=":material/upload_file:", key=f"import-{turn}"):
         st.markdown(
             "A race or a trace that this program or `python -m specdec_core` wrote. It is checked, and kept as "
-            "imported: none of its figures count as measured here."
+            "imported: none of its figures count as measured here. Also what `specdec watch` wrote of a running server"
+            + (
+                "."
+                if services.operator().endpoints
+                else "; to watch one here, its operator has to allow that."
+            )
         )
         files = st.file_uploader(
             f"Trace files (JSON, up to {importing.MAX_MB} MB each)",
@@ -53,6 +62,9 @@ def results() -> None:
 def _take(name: str, data: bytes, library: Library) -> tuple[bool, str]:
     shown = plain(name[:80])
     try:
+        if f'"{report.FORMAT}"'.encode() in data[:200]:
+            servers.remember(name[:80], report.read(data))
+            return True, f"{shown} was read: what it says of that server is below."
         _, lanes = importing.take(visitor.of_session(), data, library)
     except (TraceError, Full, Unavailable) as error:
         return False, f"{shown} was not imported. {plain(str(error))}"

@@ -13,7 +13,7 @@ from app.records import listing, visitor
 from app.text import count, plain
 from app.ui.state import State, state
 
-from . import imports, rows
+from . import imports, rows, servers
 from .picks import opened, ticked
 
 PER_PAGE = 20
@@ -27,6 +27,7 @@ def own_runs(words: str, proposer: str, order: str, chosen: Collection[str]) -> 
         st.subheader("Your runs", anchor=False, width="content")
         imports.box(library)
     imports.results()
+    servers.draw(library)
     if not mine:
         st.info(
             "Nothing here yet. Press Run in the Lab, and the recorded run appears here; or import a trace. "

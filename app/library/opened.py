@@ -17,7 +17,7 @@ from app.text import plain
 from app.ui import presenter
 from app.ui.fragment import fragment
 
-from . import own, rows
+from . import own, rows, servers
 
 
 def draw(named: Sequence[tuple[str, LibraryEntry | None]]) -> None:
@@ -85,3 +85,8 @@ def _stage(shown: Sequence[LibraryEntry]) -> None:
                     st.markdown(f"**{plain(entry.title)}**")
                 downloads.of_entry(entry, whose, library)
     rows.table(shown)
+    if one and entries.imported(one):
+        title, icon = "Other draft lengths, by its own times", ":material/schedule:"
+        with (box := st.expander(title, icon=icon, on_change="rerun", key="lengths")):
+            if box.open:
+                servers.of_record(one, library)

@@ -170,6 +170,8 @@ def why_no_alpha(lane: Summary) -> str | None:
         return None
     if _drafts(lane) == "chain":
         return "nothing was judged."
+    if lane.proposer not in PROPOSERS:
+        return "its record does not tell which guesses were rejected, or they were trees, which have no single rate."
     if lane.tokens > lane.passes:  # so something was accepted
         return "its proposals were trees, whose rejected siblings would mix different things into one figure."
     return "nothing was judged, or its proposals were trees, which have no single rate."

@@ -11,7 +11,7 @@ export type Verdict = "accepted" | "rejected" | "unreached" | "pruned" | "cut" |
 export type Seen = Verdict | "waiting" | "absent";
 
 /** Where a committed token comes from. */
-export type Source = "accepted" | "corrected" | "bonus" | "plain";
+export type Source = "accepted" | "corrected" | "bonus" | "plain" | "unknown";
 
 type Column<Value> = (Value | null)[] | null;
 

@@ -106,7 +106,7 @@ def remark(entry: LibraryEntry) -> str | None:
         return entry.source.look_for
     said = []
     if imported(entry):
-        said.append("Imported from a file: nothing here counts as measured on this server.")
+        said.append("From elsewhere: nothing here counts as measured on this server.")
     if not is_mine(entry):
         said.append("Shared with you by link: you can read it and step through it.")
     if problem := next((lane.problem for lane in entry.lanes if lane.problem), None):

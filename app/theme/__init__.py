@@ -98,6 +98,7 @@ SOURCES = {
     "corrected": (PURPLE, SIGNS["corrected"], "corrected"),
     "bonus": (GOLD, SIGNS["bonus"], "bonus"),
     "plain": (GREY, "–", "no guess there"),
+    "unknown": (GREY, "?", "guesses there are unknown"),
 }
 
 # Faster is blue, slower is orange, and both start with a step so that a cell just below 1× is as visible as one above.

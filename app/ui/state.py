@@ -23,6 +23,7 @@ from specdec_core.settings import Settings
 
 if TYPE_CHECKING:  # it imports the decoder, which a page without lanes does not need
     from app.lanes.lane import Lane
+    from specdec_measure.watching.numbers import Watched
 
 T = TypeVar("T")
 USUAL = Settings()
@@ -186,6 +187,15 @@ class State:
     whatif_link = Kept[tuple[list[str], dict[str, str]]](
         lambda: ([], {})
     )  # complaints, the choices they are about
+
+    # Running servers
+    server = _text()  # its address, of those that the operator allows
+    beside = _text()
+    raced = _text()  # the prompt
+    watched: Kept[dict[str, Watched]] = Kept(
+        dict
+    )  # what was found, by the server's address or the record's name
+    watched_last = Kept[str | None](_nothing)  # of these, the one that is shown
 
     # The library
     q = _text()

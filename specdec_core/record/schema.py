@@ -20,7 +20,8 @@ TOP = 10  # how many candidates of a distribution are kept by name; the rest is 
 
 Verdict = Literal["accepted", "rejected", "unreached", "pruned", "cut", "discarded"]
 UNSEEN: tuple[Verdict, ...] = ("pruned", "discarded")  # the target never read these, so no rule judges them
-Source = Literal["accepted", "corrected", "bonus", "plain"]
+Source = Literal["accepted", "corrected", "bonus", "plain", "unknown"]
+"""Where a committed token comes from; "unknown" where another engine does not tell which guesses it rejected there."""
 EndReason = Literal["length", "eos", "stop", "cancelled"]
 Judging = Literal["each", "longest"]
 """How coins decide: each node is decided by its own coin, walking down from the root; or the deepest node whose coin

@@ -15,7 +15,7 @@ from specdec_core.foundations.errors import SettingsError, kind_of
 from specdec_core.proposers import Proposer
 from specdec_core.record.schema import ModelInfo, Round
 from specdec_core.record.trace import Trace, as_trace
-from specdec_measure.machines.costs import Costs
+from specdec_measure.machines.costs import Costs, NamedClock
 from specdec_measure.machines.profiles import Profile, RecordedProfile
 
 from .draft_costs import assumption, drafts_with, proposer_of, tokens_in_a_pass
@@ -23,6 +23,10 @@ from .draft_costs import assumption, drafts_with, proposer_of, tokens_in_a_pass
 OVERLAPPED = (
     "What was drafted beside the target's pass takes the longer of the two (PEARL), as if neither slowed the other; as "
     "much is drafted ahead as the record shows, whatever there would be time for."
+)
+WITHIN = (
+    "A round takes what that server took for one with as many guesses: its own drafting is in it, and what this lane's "
+    "would cost there is unknown."
 )
 
 
@@ -125,7 +129,7 @@ def replay(
     return on_clock(trace, profile, costs, layers)
 
 
-def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = None) -> WhatIf:
+def on_clock(trace: Trace, profile: NamedClock, costs: Costs, layers: int | None = None) -> WhatIf:
     """As `replay`, with the costs already looked up; `profile` supplies the name."""
     if not trace.rounds:
         raise SettingsError(
@@ -147,17 +151,18 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
         drafting += draft
         verifying += verify
     tokens = sum(len(row.committed.token) for row in trace.rounds)
-    how = [assumption(kind)]
+    how = [WITHIN if costs.drafting_within else assumption(kind)]
     if any(row.ahead_passes for row in trace.rounds):
         how.append(OVERLAPPED)
     how.append(
         "Which guesses were accepted is taken from the record: another pair of models would agree more, or less."
     )
-    if kind and drafts_with(kind) == "heads" and any(head.output_rows is None for head in trace.header.heads):
+    heads = kind is not None and drafts_with(kind) == "heads" and not costs.drafting_within
+    if heads and any(head.output_rows is None for head in trace.header.heads):
         how.append(
             "The record does not say how much of the output matrix the heads read, so the whole is counted."
         )
-    if kind and drafts_with(kind) == "heads":
+    if heads:
         how.append(
             "A head keeps the size, relative to its target, that it has in the record. The target's output matrix does "
             f"not: it is {costs.output_share:.0%} of what a pass reads there, and usually a larger share of a smaller "
@@ -206,7 +211,7 @@ def _draft_pass(
     trace: Trace, row: Round, costs: Costs, kind: type[Proposer] | None, tokens: int, layers: int | None
 ) -> float:
     """Seconds of one drafting pass over `tokens` tokens."""
-    if kind and kind.off_the_clock:
+    if costs.drafting_within or (kind and kind.off_the_clock):
         return 0.0
     priced = drafts_with(kind) if kind else "draft"
     if priced == "heads":

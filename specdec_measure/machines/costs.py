@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,6 +13,17 @@ MAX_BATCH, MAX_CONTEXT = 4_096, 1_000_000
 Short = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(max_length=1_000)]
 PassTime = Callable[[int], float]
+
+
+class NamedClock(Protocol):
+    """What `whatif.on_clock` says of where the times come from."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def kind(self) -> Literal["recorded", "modelled"]: ...
+    @property
+    def origin(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +37,8 @@ class Costs:
         batch, context: texts in a pass, and tokens of each in the KV cache.
         pair: a description of both models.
         counted: how many parameters a modelled pass reads, in words; empty where passes were timed.
+        widest: the tokens of the widest pass that is known; None where there is no end.
+        drafting_within: whether a pass's time has its round's drafting in it.
     """
 
     target: PassTime
@@ -36,6 +49,8 @@ class Costs:
     context: int
     pair: str
     counted: str = ""
+    widest: int | None = None
+    drafting_within: bool = False
 
     def ratio(self, tokens: int) -> float:
         """T(n)/T(1): how many plain passes a pass over n tokens costs."""

@@ -61,7 +61,10 @@ def _round(row: Round, judging: Judging) -> Iterator[str]:
         yield f"{where}: the committed tokens do not begin with the accepted ones."
     if len(tokens) - len(path) not in (0, 1) or "accepted" in sources[len(path) :]:
         yield f"{where}: {many(len(tokens), 'token')} committed for {many(len(path), 'accepted node')}."
-    elif len(tokens) > len(path) and sources[-1] != (made := last_source(nodes.verdict, nodes.parent)):
+    elif len(tokens) > len(path) and sources[-1] not in (
+        "unknown",
+        made := last_source(nodes.verdict, nodes.parent),
+    ):
         yield f"{where}: the last token is '{sources[-1]}', and the verdicts make it '{made}'."
     if nodes.coin is not None and nodes.threshold is not None:
         for node, (coin, threshold) in enumerate(zip(nodes.coin, nodes.threshold, strict=True)):
@@ -225,7 +228,7 @@ def _ratios(trace: Trace) -> Iterator[str]:
         "acceptance_rate": stats.accepted / stats.judged if stats.judged else None,
     }
     # A tree has no rate. Without rounds it is unknown whether a rate is missing for that reason.
-    if any(_branched(row.nodes) for row in trace.rounds) or (
+    if any(_branched(row.nodes) or "unknown" in row.committed.source for row in trace.rounds) or (
         not trace.rounds and stats.acceptance_rate is None
     ):
         expected["acceptance_rate"] = None

@@ -163,10 +163,10 @@ def ask(
         if time.monotonic() > until:
             break
         body = {"max_tokens": length, **request, **(more or {})}
-        lines = server.stream(*_addressed(server, before.engine, body))
+        lines = server.stream(*addressed(server, before.engine, body))
         after = page(server)
         leg.loads.append((after.more.get("running", 0.0), after.more.get("waiting", 0.0)))
-        row = _row(lines, before, after)
+        row = answered(lines, before, after)
         if row is None:
             leg.shared += 1
         else:
@@ -176,7 +176,7 @@ def ask(
     return leg
 
 
-def _addressed(server: Server, engine: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def addressed(server: Server, engine: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The path and the body of a streamed request."""
     if engine == "SGLang":  # of its paths only this one reports counts unasked
         prompt = body.pop("prompt")
@@ -202,7 +202,8 @@ def _model(server: Server) -> str:
         raise WatchError(f"{server.url}/v1/models does not name a model.") from None
 
 
-def _objects(lines: Sequence[Event]) -> Iterator[tuple[float, dict[str, Any]]]:
+def objects(lines: Sequence[Event]) -> Iterator[tuple[float, dict[str, Any]]]:
+    """The events of a stream, and when each arrived."""
     for event in lines:
         text = event.line.removeprefix(b"data:").strip()
         if text.startswith(b"{"):
@@ -217,16 +218,16 @@ def _objects(lines: Sequence[Event]) -> Iterator[tuple[float, dict[str, Any]]]:
 def _wrote(event: dict[str, Any]) -> bool:
     """Whether an event brings text, or would if its token had any."""
     choices = event.get("choices")
-    return bool(choices) or (bool(event.get("meta_info")) and "text" in event)
+    return bool(choices) or "content" in event or (bool(event.get("meta_info")) and "text" in event)
 
 
-def _row(lines: Sequence[Event], before: Page, after: Page) -> Answered | None:
+def answered(lines: Sequence[Event], before: Page, after: Page) -> Answered | None:
     """One request's counts and times; None where others ran beside it.
 
     Raises:
         WatchError: one sentence, if there is no usable answer.
     """
-    events = list(_objects(lines))
+    events = list(objects(lines))
     times = [at for at, event in events if _wrote(event)]
     answer = _counts(b"".join(event.line for event in lines))
     tokens = max([_written(event) for _, event in events] or [0])

@@ -118,7 +118,7 @@ def _long(found: Watched) -> Cause | None:
         f"Position {found.depth} is accepted in {last[0]:.0%} of the rounds ({last[1]:.0%} to {last[2]:.0%}), and each "
         f"guess costs {found.cost:.2f} of a pass: modelled {there:.2f}× with {best} guesses, "
         f"{now:.2f}× with {found.depth}.",
-        f"Set {LENGTH_FLAG[found.engine]} to {best}.",
+        f"Set {LENGTH_FLAG.get(found.engine, 'its number of guesses')} to {best}.",
     )  # fmt: skip
 
 

@@ -125,6 +125,7 @@ class Server:
             )
         if answer.status != 200:
             said = answer.read(2_000).decode("utf-8", "replace")
+            said = said.replace(self._key, "…") if self._key else said
             raise WatchError(f"{where} answers with HTTP {answer.status}: {' '.join(said.split())[:200]}")
 
     def _lines(self, answer: http.client.HTTPResponse, path: str, began: float, most: int) -> Iterator[Event]:

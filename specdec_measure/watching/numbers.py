@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from statistics import fmean
 from typing import Any
 
+from specdec_core.record.schema import Round
+from specdec_core.record.trace import Trace
 from specdec_measure.sweep.totals import wilson
 
 from .asking import Answered, Leg
+from .client import WatchError
 
 APART = 0.5  # guesses a pass by which two rows have to differ for a slope
+OFTEN = 5  # rounds of a record with as many guesses, to be among those that the times are fitted to
 SEED, DRAWS = 20_226, 400  # of the bootstrap
 
 
@@ -92,9 +97,11 @@ class Watched:
         return tokens / (1 + cost * self.guesses_per_pass) if cost is not None and tokens else None
 
     def speedup_at(self, length: int) -> float | None:
-        """Modelled, with so many guesses in each round of those at hand."""
+        """Modelled, with so many guesses in each round of those at hand; None of more than there ever were."""
         plain, then = self.pass_s(0), self.pass_s(length)
-        return (1 + sum(self.survival[:length])) * plain / then if plain and then else None
+        if length > len(self.at) or not plain or not then:
+            return None
+        return (1 + sum(self.survival[:length])) * plain / then
 
     @property
     def best_length(self) -> int | None:
@@ -178,6 +185,52 @@ def watched(main: Leg, others: Sequence[Leg] = (), neutral: Leg | None = None) -
         neutral=_neutral(neutral),
         running=fmean(one for one, _ in loads), waiting=fmean(one for _, one in loads),
     )  # fmt: skip
+
+
+def of_records(traces: Sequence[Trace]) -> Watched:
+    """The same numbers from the records of another program's lanes; a pass's time is a whole round's.
+
+    Raises:
+        WatchError: one sentence, if they have no times, no guesses, or trees of guesses.
+    """
+    legs, rounds = list[Leg](), list[Answered]()
+    for trace in traces:
+        counted = [row for row in trace.rounds if not row.note.get("reads_prompt")]
+        counted = [row for row in counted if "cut" not in row.nodes.verdict]
+        if any(row.nodes.parent != list(range(-1, len(row.nodes.parent) - 1)) for row in counted):
+            raise WatchError("The record has trees of guesses, of which no time by their number is fitted.")
+        if any("unknown" in row.committed.source for row in counted):
+            raise WatchError(
+                "The record does not tell which guesses were rejected, so other draft lengths are unknown."
+            )
+        each = [_of_round(row) for row in counted]
+        machine = trace.header.machine
+        leg = Leg(
+            machine.partition(" at ")[2] or machine,
+            next(iter(trace.header.packages), "another program"),
+            "recorded",
+        )
+        total = _total(each)
+        leg.rows = (
+            [replace(total, tokens=total.tokens + 1)] if total.seconds > 0 else []
+        )  # and the token before
+        legs.append(leg)
+        rounds += each if leg.rows else []
+    legs.sort(key=lambda leg: not any(row.drafted for row in leg.rows))
+    if not any(row.drafted for row in rounds):
+        raise WatchError(
+            "The record has no rounds with guesses and times, so nothing follows for other draft lengths."
+        )
+    often = Counter(row.drafted for row in rounds)
+    line = fit([row for row in rounds if often[row.drafted] >= OFTEN])
+    return replace(watched(legs[0], legs[1:]), line=line)
+
+
+def _of_round(row: Round) -> Answered:
+    guessed, accepted = row.nodes_read, row.nodes.verdict.count("accepted")
+    at = tuple(int(place < accepted) for place in range(guessed))
+    seconds = row.end_s - row.start_s
+    return Answered(len(row.committed.token), seconds, int(guessed > 0), guessed, accepted, 1, at)
 
 
 def _speed(rows: Sequence[Answered]) -> float | None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from html import escape
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from specdec_core.foundations.errors import TraceError, sentence
 from specdec_measure.fitting.report import POLICY, STYLE
 
-from .cause import Cause
+from .cause import LENGTH_FLAG, Cause
 from .numbers import Watched, content
 
+FORMAT = "specdec-watch"
+LENGTHS = "Other draft lengths on this server, by its own times and its own acceptance"
+MOST_DEPTH = 10_000  # guesses of a round
 Lines = list[tuple[str, str, str]]
 
 
@@ -92,25 +100,90 @@ def _times(found: Watched) -> Lines:
     return rows
 
 
+def lengths(found: Watched) -> list[dict[str, str]]:
+    """What other draft lengths would give on this server; empty where that is unknown."""
+    if found.line is None or not found.at:
+        return []
+    low, high = found.line.lengths
+    rows = []
+    for length in range(found.depth + 1):
+        seen = found.plain_step_s is not None if length == 0 else low - 0.5 <= length <= high + 0.5
+        rows.append(
+            {
+                "guesses a round": f"{length}" + (", as now" if length == found.depth else ""),
+                "tokens a round": f"{1 + sum(found.survival[:length]):.2f}",
+                "time of a pass, a + b·k": f"{1e3 * (found.pass_s(length) or 0.0):.2f} ms"
+                + ("" if seen else ", extrapolated"),
+                "speedup, modelled": f"{found.speedup_at(length) or 0.0:.2f}×",
+            }
+        )
+    rows.append(
+        {"guesses a round": f"{found.depth + 1} and more"} | dict.fromkeys(list(rows[0])[1:], "unknown")
+    )
+    return rows
+
+
+def read(data: bytes) -> Watched:
+    """The numbers of a file that `as_json` made.
+
+    Raises:
+        TraceError: one sentence, if it is none.
+    """
+    try:
+        content = from_json(data, allow_inf_nan=False)
+        if (content["format"], content["version"]) != (FORMAT, 1):
+            raise ValueError(f"its format is not {FORMAT}, version 1")
+        found = TypeAdapter(Watched).validate_python(content)
+        line, shares = found.line, [one for at in found.at for one in at]
+        times = [
+            one for one in (found.step_s, found.plain_step_s, found.tps, found.plain_tps) if one is not None
+        ]
+        if found.engine not in LENGTH_FLAG or len(found.at) > MOST_DEPTH or found.depth > MOST_DEPTH:
+            raise ValueError("it is of no engine or no draft length that is known")
+        if any(not 0 <= one <= 1 for one in shares) or any(not 0 < one < 1e6 for one in times):
+            raise ValueError("a share is not between 0 and 1, or a time or a speed not above 0")
+        if line is not None and not (
+            0 < line.a < 1e6
+            and 0 <= line.b < 1e6
+            and 0 <= min(line.lengths) <= max(line.lengths) <= MOST_DEPTH
+        ):
+            raise ValueError("its a + b·k is no time")
+    except ValidationError as error:
+        raise TraceError(f"The file is not what specdec watch writes: {sentence(error)}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        said = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) else str(error).rstrip(".")
+        raise TraceError(f"The file is not what specdec watch writes: {said}.") from None
+    return found
+
+
 def as_json(found: Watched, why: Cause) -> dict[str, Any]:
     """All of it, with a name and a version."""
-    return {"format": "specdec-watch", "version": 1, **content(found), "cause": asdict(why)}
+    return {"format": FORMAT, "version": 1, **content(found), "cause": asdict(why)}
 
 
 def page(found: Watched, why: Cause) -> str:
     """The whole document."""
     title = f"Speculation of {found.engine} at {found.url}"
-    table = "\n".join(
+    table = _table(
         f'<tr><th scope="row">{escape(name)}</th><td class="number">{escape(value)}</td>'
         f'<td class="why">{escape(more)}</td></tr>'
         for name, value, more in lines(found)
     )
+    if rows := lengths(found):
+        heads = "".join(f"<th>{escape(head)}</th>" for head in rows[0])
+        cells = ("".join(f"<td>{escape(value)}</td>" for value in row.values()) for row in rows)
+        table += f"<h2>{LENGTHS}</h2>\n" + _table(
+            [f"<tr>{heads}</tr>", *(f"<tr>{one}</tr>" for one in cells)]
+        )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         f'<meta name="viewport" content="width=device-width">\n<title>{escape(title)}</title>\n'
         f"<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
         f'<p class="lead">{escape(why.name[:1].upper() + why.name[1:])}. {escape(why.seen)}</p>\n'
-        f"<p>{escape(why.change)}</p>\n"
-        f'<div class="scroll"><table><tbody>\n{table}\n</tbody></table></div>\n</body>\n</html>\n'
+        f"<p>{escape(why.change)}</p>\n{table}</body>\n</html>\n"
     )
+
+
+def _table(rows: Iterable[str]) -> str:
+    return '<div class="scroll"><table><tbody>\n' + "\n".join(rows) + "\n</tbody></table></div>\n"

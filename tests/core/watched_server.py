@@ -36,6 +36,8 @@ class Planted:
         plain_s, round_s, guess_s: of a pass without guesses; more of one with some, and for each guess. `clock`
             shortens all of them on the wire, so that a test is quick; the engine's own counter has them whole.
         guessing: the share of passes that have guesses.
+        detailed: whether an answer has its rounds' counts; merged: whether two passes' tokens come in one event.
+        log: of each pass of the last answer guesses, accepted ones and tokens.
     """
 
     engine: str = "vllm"
@@ -47,6 +49,10 @@ class Planted:
     guessing: float = 1.0
     running: float = 1.0
     waiting: float = 0.0
+    detailed: bool = False
+    merged: bool = False
+    first_id: int = 100  # of a prompt's tokens
+    log: list[tuple[int, int, int]] = field(default_factory=list)
     counts: dict[str, float] = field(default_factory=lambda: dict.fromkeys((*VLLM, "requests"), 0.0))
     at: list[int] = field(default_factory=list)
     random: Random = field(default_factory=lambda: Random(5))
@@ -55,6 +61,7 @@ class Planted:
         """Of each pass after the prompt's: guesses, accepted, tokens that are written, seconds."""
         rates = self.rates if greedy or self.penalised is None else self.penalised
         left = tokens - 1
+        self.log = []
         while left:
             guessed = len(rates) if self.random.random() < self.guessing else 0
             kept = 0
@@ -62,6 +69,7 @@ class Planted:
                 kept += 1
             written = min(left, kept + 1)
             left -= written
+            self.log.append((guessed, kept, written))
             yield guessed, kept, written, self.plain_s + bool(guessed) * self.round_s + guessed * self.guess_s
 
     def count(self, guessed: int, kept: int, written: int, seconds: float) -> None:
@@ -126,18 +134,73 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/generate":
             self._generate(body["sampling_params"])
             return
-        tokens = body["max_tokens"]
+        if self.path in ("/tokenize", "/detokenize"):
+            self._start("application/json")
+            ids = [planted.first_id + ord(letter) % 50 for letter in body.get("content", "")]
+            self.wfile.write(json.dumps({"tokens": ids, "prompt": "x"}).encode())
+            return
+        tokens = body.get("max_tokens") or body["n_predict"]
         self._start("text/event-stream")
+        if self.path == "/completion":
+            self._completion(tokens, body)
+            return
+        self._completions(tokens, body)
+
+    def _completion(self, tokens: int, body: dict[str, Any]) -> None:
+        """As llama.cpp's own path answers: an event for each token, with counts that grow with a round's first."""
+        planted, drafted, accepted, written = self.planted, 0, 0, 0
         planted.counts["steps"] += 1
         planted.counts["tokens"] += 1
-        self._send({"id": "a", "choices": [{"index": 0, "text": "x", "finish_reason": None}]})
+        for guessed, kept, more, seconds in [(0, 0, 1, 0.0), *planted.passes(tokens, True)]:
+            time.sleep(seconds)
+            if written:
+                planted.count(guessed, kept, more, seconds)
+            drafted, accepted = drafted + guessed, accepted + kept
+            for _ in range(more):
+                written += 1
+                counts = {"draft_n": drafted, "draft_n_accepted": accepted} if drafted else {}
+                event = {"content": "x", "tokens": [200 + written], "stop": False}
+                self._send(event | {"timings": {"predicted_n": written, **counts}})
+        end = {"content": "", "tokens": [], "stop": True, "stop_type": "limit", "model": "a/b/m.gguf"}
+        self._send(end | {"timings": {"predicted_n": written, **counts}})
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _completions(self, tokens: int, body: dict[str, Any]) -> None:
+        planted, written, waiting = self.planted, 1, 0
+        prompt = [planted.first_id + ord(letter) % 50 for letter in str(body["prompt"])]
+
+        def choice(more: int) -> dict[str, Any]:
+            named = {"token_ids": list(range(201 + written - more, 201 + written))}
+            if written == 1:
+                named["prompt_token_ids"] = prompt
+            one = {"index": 0, "text": "x" * more, "finish_reason": "length" if written == tokens else None}
+            return {
+                "id": "a",
+                "model": "m",
+                "choices": [one | (named if body.get("return_token_ids") else {})],
+            }
+
+        planted.counts["steps"] += 1
+        planted.counts["tokens"] += 1
+        self._send(choice(1))
         due = time.perf_counter()
-        for guessed, kept, written, seconds in planted.passes(tokens, body.get("temperature") == 0):
+        for guessed, kept, more, seconds in planted.passes(tokens, body.get("temperature") == 0):
             due += seconds
             time.sleep(max(0.0, due - time.perf_counter()))
-            planted.count(guessed, kept, written, seconds)
-            self._send({"id": "a", "choices": [{"index": 0, "text": "x" * written, "finish_reason": None}]})
-        self._send({"id": "a", "choices": [], "usage": {"completion_tokens": tokens}})
+            planted.count(guessed, kept, more, seconds)
+            written, waiting = written + more, waiting + more
+            if not planted.merged or waiting != more or written == tokens:
+                self._send(choice(waiting))
+                waiting = 0
+        end: dict[str, Any] = {"id": "a", "model": "m", "choices": [], "usage": {"completion_tokens": tokens}}
+        if planted.detailed and (rounds := [one for one in planted.log if one[0]]):
+            said = {"num_spec_steps": len(rounds), "num_spec_tokens": len(planted.rates)}
+            said |= {"num_draft_tokens": sum(one[0] for one in rounds)}
+            said |= {"num_accepted_draft_tokens": sum(one[1] for one in rounds)}
+            end["metrics"] = {"speculative_decoding": said | {
+                "per_step_accepted": [one[1] for one in rounds], "per_step_drafted": [one[0] for one in rounds],
+            }}  # fmt: skip
+        self._send(end)
         self.wfile.write(b"data: [DONE]\n\n")
 
     def _generate(self, asked: dict[str, Any]) -> None:

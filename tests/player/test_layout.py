@@ -93,7 +93,7 @@ def test_a_sign_that_is_added_moves_nothing(page: Page, width: int) -> None:
       signs.forEach((sign) => sign.hidden = true);
       return [top(), ...signs.map((sign) => (sign.hidden = false, top()))];
     }""")
-    assert tops == [tops[0]] * 6
+    assert tops == [tops[0]] * 7
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 720), (1024, 768), (390, 844)])

@@ -152,13 +152,19 @@ def _llama_cpp(events: Sequence[Event]) -> Acceptance:
 
 
 def growth(events: Sequence[Event]) -> list[tuple[int, int]] | None:
-    """Guesses and accepted ones of each round, from counts that grow with a round's first token.
+    """Guesses and accepted ones of each round with guesses; None where `passes` is."""
+    found = passes(events)
+    return [one for one in found if one[0]] or None if found is not None else None
+
+
+def passes(events: Sequence[Event]) -> list[tuple[int, int]] | None:
+    """Guesses and accepted ones of each pass after the first token, from counts that grow with a round's first token.
 
     None unless every token has its event, so that no two rounds can be in one.
     """
     rows = [said for event in events if (said := inside(event, "timings")).get("predicted_n") is not None]
-    grown: list[tuple[int, int]] = []
-    written, before, since = 0, (0, 0), 0  # `since`: tokens since the last round began
+    found: list[tuple[int, int]] = []
+    written, before, rest = 0, (0, 0), 0  # `rest`: tokens that the last round has still to write
     for said in rows:
         tokens = number(said["predicted_n"], "predicted_n")
         now = count(said, "draft_n") or 0, count(said, "draft_n_accepted") or 0
@@ -167,13 +173,15 @@ def growth(events: Sequence[Event]) -> list[tuple[int, int]] | None:
         if tokens != written + 1 or now[0] < before[0] or now[1] < before[1]:
             return None
         if now != before:
-            if written == 0 or (grown and since < grown[-1][1] + 1):
+            guessed, kept = now[0] - before[0], now[1] - before[1]
+            if written == 0 or rest or not kept <= guessed <= MAX_GUESSES:
                 return None
-            grown.append((now[0] - before[0], now[1] - before[1]))
-            since = 0
-        written, before, since = tokens, now, since + 1
-    bad = any(kept > guessed or guessed > MAX_GUESSES for guessed, kept in grown)
-    return grown if grown and not bad else None
+            found.append((guessed, kept))
+            rest = kept + 1
+        elif written and not rest:
+            found.append((0, 0))
+        written, before, rest = tokens, now, max(0, rest - 1)
+    return found if written else None
 
 
 def _mlx_vlm(events: Sequence[Event]) -> Acceptance:

@@ -52,7 +52,7 @@ def whole(events: Sequence[Event]) -> Event:
     for event in events:
         for choice in _choices(event):
             parts = choices.setdefault(choice.get("index", 0), {"token_ids": [], "tokens": []})
-            parts["token_ids"] += choice.get("token_ids") or []
+            parts["token_ids"] += ids if isinstance(ids := choice.get("token_ids"), list) else []
             parts["tokens"] += _names(choice)
             for name, value in choice.items():
                 if value is not None and name not in ("token_ids", "logprobs", "delta", "text"):
@@ -66,7 +66,8 @@ def whole(events: Sequence[Event]) -> Event:
 
 def _choices(event: Event) -> list[Event]:
     choices = event.get("choices")
-    return [one for one in choices if isinstance(one, dict)] if isinstance(choices, list) else []
+    known = (one for one in choices if isinstance(one, dict)) if isinstance(choices, list) else ()
+    return [one for one in known if isinstance(one.get("index", 0), Hashable)]
 
 
 def _names(choice: Event) -> list[Any]:

@@ -34,27 +34,46 @@ def trace(answer: Event, *, proposer: str, temperature: float, rule: str) -> dic
     ids, prompt = choice.get("token_ids"), choice.get("prompt_token_ids") or answer.get("prompt_token_ids")
     if count(said, "num_spec_steps") == 0:
         raise TraceError("There is no timeline in this answer: no round of it had guesses.")
-    if not accepted or len(accepted) != len(drafted) or not _ids(ids) or not _ids(prompt):
+    if not accepted or len(accepted) != len(drafted) or not is_ids(ids) or not is_ids(prompt):
         raise TraceError(
             "There is no timeline in this answer. It needs per_step_accepted and per_step_drafted (the server's "
             "--per-request-spec-decode-metrics detailed) and the tokens' ids (return_token_ids in the request)."
         )
     _forced(said, ids, accepted, drafted, proposer)
-    rounds: list[dict[str, Any]] = [{"committed": {"token": ids[:1]}, "note": {"reads_prompt": True}}]
+    name = str(answer.get("model", "unknown"))
+    return of_passes(
+        name, prompt, ids, list(zip(drafted, accepted, strict=True)), packages={"vllm": "unknown"}, end=end_of(choice),
+        texts=_texts(choice, ids), proposer=proposer, rule=rule, temperature=temperature,
+    )  # fmt: skip
+
+
+def of_passes(
+    name: str, prompt: Sequence[int], ids: Sequence[int], passes: Sequence[tuple[int, int]], *, texts: dict[str, str],
+    end: str, packages: dict[str, str], **settings: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """A trace, in the least that the format asks for, of an answer of which each pass is known.
+
+    Args:
+        passes: after the first token, how many guesses each had, −1 where that is unknown, and how many of them were
+            accepted; the end of the answer may cut the last one.
+    """
+    rounds: list[dict[str, Any]] = [{"committed": {"token": list(ids[:1])}, "note": {"reads_prompt": True}}]
     place = 1
-    for kept, guessed in zip(accepted, drafted, strict=True):
-        tokens = ids[place : place + kept + 1]
+    for guessed, kept in passes:
+        tokens = list(ids[place : place + kept + 1])
         place += len(tokens)
-        guesses = tokens[:kept] + [UNTOLD] * (guessed - len(tokens[:kept]))
-        rounds.append({"nodes": {"token": guesses}, "committed": {"token": tokens}})
+        guesses = tokens[:kept] + [UNTOLD] * max(0, guessed - len(tokens[:kept]))
+        committed: dict[str, Any] = {"token": tokens}
+        if guessed < 0:
+            committed["source"] = ["accepted"] * kept + ["unknown"]
+        rounds.append({"nodes": {"token": guesses}, "committed": committed})
     return {
         "format": FORMAT, "version": VERSION,
         "header": {
-            "target": {"name": str(answer.get("model", "unknown"))[:500]}, "prompt": "", "prompt_ids": prompt,
-            "settings": {"proposer": proposer, "rule": rule, "temperature": temperature},
-            "packages": {"vllm": "unknown"},
+            "target": {"name": name[:500]}, "prompt": "", "prompt_ids": list(prompt), "settings": settings,
+            "packages": packages,
         },
-        "rounds": rounds, "texts": _texts(choice, ids), "end": _end(choice),
+        "rounds": rounds, "texts": texts, "end": end,
     }  # fmt: skip
 
 
@@ -101,11 +120,12 @@ def rule_of(temperature: float, rule: str | None) -> str:
     return rule or "exact-match"
 
 
-def _ids(values: Any) -> TypeGuard[list[int]]:
+def is_ids(values: Any) -> TypeGuard[list[int]]:
+    """Whether these are tokens' ids, at least one."""
     return isinstance(values, list) and bool(values) and all(type(one) is int and one >= 0 for one in values)
 
 
-def _end(choice: Event) -> str:
+def end_of(choice: Event) -> str:
     """vLLM's reasons: a stop is a stop string's where it names one, else the end-of-sequence token's."""
     reason = choice.get("finish_reason")
     if reason == "stop":

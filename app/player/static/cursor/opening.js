@@ -34,8 +34,11 @@ export function createOpening(on) {
     const stop = openingRound(lanes[at], least, lost);
     on.move(whole(cursor, stop ?? Infinity));
     if (stop === null) return false;
-    if (stop < lastStop(lanes, cursor.lead))
-      on.hint(T.opened({ ...shownBy(lanes[at].rounds[stop - 1]), lost }), T.openedWhy);
+    if (stop < lastStop(lanes, cursor.lead)) {
+      const round = lanes[at].rounds[stop - 1];
+      const counted = round.tokens.at(-1)?.source !== "unknown"; // else nobody knows how many guesses there were
+      on.hint(T.opened({ ...shownBy(round), lost: lost && counted }), T.openedWhy);
+    }
     return true;
   }
 

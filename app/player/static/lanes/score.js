@@ -18,7 +18,7 @@ import { LEGEND, MARK, T } from "../text/text.js";
 /** @typedef {Pick<View, "lanes"|"speedup"|"compared"|"baseline"|"current">} Shown */
 
 /** @type {Set<string>} */
-const RARE = new Set(["waiting", "unreached", "pruned", "discarded", "cut", "parted", "again"]); // explained next to the others only if they occur, the first two only in trees
+const RARE = new Set(["waiting", "unreached", "pruned", "discarded", "cut", "parted", "again", "unknown"]); // explained next to the others only if they occur, the first two only in trees
 const UNTIMED = new Set(["oracle", "you"]); // whose drafting is off the clock
 const NOISE = 1.005; // as in sweep/totals.py: a speedup further above the tokens per pass was disturbed
 /** @type {WeakMap<Round, string[]>} the rare verdicts in it */
@@ -213,11 +213,9 @@ function rareIn(rounds) {
     const tree = branches(round.proposals);
     const rare =
       occurring.get(round) ??
-      round.proposals
-        .map((item) => item.verdict)
-        .filter(
-          (verdict) => RARE.has(verdict) && (tree || (verdict !== "waiting" && verdict !== "unreached")),
-        );
+      [...round.proposals.map((item) => item.verdict), ...round.tokens.map((token) => token.source)].filter(
+        (verdict) => RARE.has(verdict) && (tree || (verdict !== "waiting" && verdict !== "unreached")),
+      );
     occurring.set(round, rare);
     for (const verdict of rare) found.add(verdict);
   }

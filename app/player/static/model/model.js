@@ -43,7 +43,7 @@ const FIXED = new Set(["likeliest", "most-likely", "repeat-last"]); // but not w
 /** @type {Verdict[]} */
 export const VERDICTS = ["accepted", "rejected", "unreached", "pruned", "cut", "discarded"];
 /** @type {Source[]} */
-const SOURCES = ["accepted", "corrected", "bonus", "plain"];
+const SOURCES = ["accepted", "corrected", "bonus", "plain", "unknown"];
 
 /**
  * @template Value

@@ -77,7 +77,13 @@ function numberOf(round, verdict) {
  */
 export function sentenceOf(lane, round) {
   const { drafted, read } = sizes(round);
-  const said = read ? checked(lane, round) : unchecked(lane, round, drafted);
+  const last = round.tokens.at(-1);
+  const said =
+    last?.source === "unknown"
+      ? R.untold(numberOf(round, "accepted"), quote(last.name))
+      : read
+        ? checked(lane, round)
+        : unchecked(lane, round, drafted);
   return R.head(round.index + 1) + said + R.tail(round.tokens.length) + sideNotes(lane, round);
 }
 

@@ -189,6 +189,7 @@ export const MESSAGES = /** @type {const} */ ({
     corrected: "the target's correction",
     bonus: "the target's bonus token",
     plain: "written by the target",
+    unknown: "after guesses that are not known",
   },
 
   legend: {
@@ -201,6 +202,7 @@ export const MESSAGES = /** @type {const} */ ({
     pruned: "pruned: drafted, but its whole path was less likely than those that were checked",
     discarded: "discarded: drafted ahead for an outcome that did not happen",
     cut: "left out: the text ended before it",
+    unknown: "unknown: the record does not tell whether a guess was thrown away here",
     parted: "differs: from here on, the text is not that of plain decoding",
     again: "repeats: word for word what the text said before, which is easy to guess",
   },
@@ -555,6 +557,7 @@ export const MESSAGES = /** @type {const} */ ({
     "vain(who, drafted)": "{who} guessed {drafted, one {{drafted} token} other {{drafted} tokens}} and sent none of them to the target; ",
     "nothing(full)": "nothing was proposed{full, yes {, as only one token was left} no {}}; ",
     "alone(why, text)": "{why}the target wrote {text, none {nothing} other {{text}}}",
+    "untold(kept, text)": "{kept, =0 {} one {one guess was accepted, then came } other {{kept} guesses were accepted, then came }}{text}; what else was guessed is not known",
     "made(who, heads, all, drafted, read, copied, kept, accepted)": "{who} {heads, yes {sent {read, one {{read} guess} other {{read} guesses}}} no {{all, yes {proposed {read, one {{read} token} other {{read} tokens}}{copied}} no {guessed {drafted, one {{drafted} token} other {{drafted} tokens}}{copied}, of which the target read {read}}}}}; {all, yes {the target} no {it}} accepted {kept, none {none} some {{accepted}} all {all} other {{drafted, =0 {it} one {it} other {that one}}}}",
     "rejected(text)": "rejected {text}",
     "rejectedSome(n)": "rejected {n} of them",

@@ -50,6 +50,7 @@ export const MARK = {
   corrected: "↻",
   bonus: "★",
   plain: "",
+  unknown: "?",
   rejected: "✗",
   waiting: "○",
   unreached: "·",

@@ -16,7 +16,7 @@ import { CHIP } from "./tree_size.js";
 
 const END = 0.14; // of a column: what is drawn of a line whose other end is elsewhere
 const [THIN, THICK] = [1, 9]; // px
-const ABOVE = ["rejected", "plain", "accepted", "corrected", "bonus"]; // what is drawn over the others where lines meet, lowest first
+const ABOVE = ["rejected", "plain", "unknown", "accepted", "corrected", "bonus"]; // what is drawn over the others where lines meet, lowest first
 
 /** `root`, `fit(layout, items)`, `draw(nodes)`, `accept(path)`, `point(items, key)`. */
 export class Lines {

@@ -20,7 +20,7 @@ const ASIDE = 5; // px from a bar to the sides
 const HIGH = 2; // px of a bar
 const FLAG = 9; // px
 /** @type {Partial<Record<Seen|Source, number>>} px, as in the style sheet; of others it is 1 */
-const BORDERS = { accepted: 2, corrected: 2, plain: 2, bonus: 4 };
+const BORDERS = { accepted: 2, corrected: 2, plain: 2, unknown: 2, bonus: 4 };
 const LOW_BORDERS = { ...BORDERS, bonus: 3 };
 
 /** @returns `root`, `draw(nodes, layout, size, detail)` */

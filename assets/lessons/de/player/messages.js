@@ -188,6 +188,7 @@ export const MESSAGES = /** @type {const} */ ({
     corrected: "vom Zielmodell korrigiert",
     bonus: "Bonus-Token des Zielmodells",
     plain: "vom Zielmodell geschrieben",
+    unknown: "nach unbekannten Vorschlägen",
   },
 
   legend: {
@@ -200,6 +201,7 @@ export const MESSAGES = /** @type {const} */ ({
     pruned: "gestutzt: vorgeschlagen, aber sein ganzer Pfad war weniger wahrscheinlich als die geprüften",
     discarded: "verworfen: vorausgearbeitet für einen Fall, der nicht eintrat",
     cut: "weggelassen: Der Text endete davor",
+    unknown: "unbekannt: Ob hier ein Vorschlag weggeworfen wurde, steht nicht in der Aufzeichnung",
     parted: "weicht ab: Von hier an ist der Text ein anderer als beim gewöhnlichen Decoding",
     again: "wiederholt: Wort für Wort, was schon im Text stand, und daher leicht zu raten",
   },
@@ -558,6 +560,7 @@ export const MESSAGES = /** @type {const} */ ({
     "vain(who, drafted)": "{drafted, one {{drafted} Token} other {{drafted} Tokens}} geraten ({who}), nichts davon an das Zielmodell geschickt; ",
     "nothing(full)": "Nichts wurde vorgeschlagen{full, yes {, da nur noch Platz für ein Token war} no {}}; ",
     "alone(why, text)": "{why}{why, none {Das} other {das}} Zielmodell schrieb {text, none {nichts} other {{text}}}",
+    "untold(kept, text)": "{kept, =0 {} one {ein Vorschlag wurde angenommen, dann kam } other {{kept} Vorschläge wurden angenommen, dann kam }}{text}; was sonst noch vorgeschlagen wurde, ist nicht bekannt",
     "made(who, heads, all, drafted, read, copied, kept, accepted)": "{heads, yes {{read, one {{read} Vorschlag} other {{read} Vorschläge}}} no {{drafted, one {{drafted} Token} other {{drafted} Tokens}} {all, yes {vorgeschlagen} no {geraten}}}} ({who}){copied}{all, yes {} no {, {read} davon geprüft}}; das Zielmodell nahm {kept, none {nichts} some {{accepted}} all {alle} other {es}} an",
     "rejected(text)": "lehnte {text} ab",
     "rejectedSome(n)": "lehnte {n} ab",
