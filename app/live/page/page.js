@@ -14,7 +14,6 @@
 import { el, setText } from "../../player/static/dom/dom.js";
 import { nonNull } from "../../player/static/dom/non_null.js";
 import { mount } from "../../player/static/player.js";
-import { quote } from "../../player/static/text/text.js";
 import { chosen, fill, lanes, linked, refused } from "./choices.js";
 import { files, textOf } from "./embedded.js";
 import { EngineClient } from "./engine_client.js";
@@ -44,7 +43,7 @@ class LivePage {
   curve = null;
   /** @type {Lane[]} */
   lanes = [];
-  /** @type {{name: string, lanes: Lane[]}[]} the runs that led to the one that is shown */
+  /** @type {{text: string|null, lanes: Lane[]}[]} runs that go on from each other, each with the token it began with */
   trail = [];
   /** @type {(() => void)|null} what waits for the run to end */
   next = null;
@@ -65,6 +64,7 @@ class LivePage {
         return null;
       },
       branch: (trace, at, token) => this.begin(branched(trace, at, token)),
+      back: (run) => this.show(Number(run)),
     });
     this.wire();
     if (!fill(this.form, location.hash)) this.form.reset();
@@ -84,6 +84,8 @@ class LivePage {
       autoplay: false,
       prompt: chosen(this.form).prompt,
       compared: true,
+      branches: true,
+      trail: this.trail.map(({ text, lanes }, at) => ({ run: String(at), text, shown: lanes === this.lanes })),
       rules,
       proposers,
       least,
@@ -143,7 +145,7 @@ class LivePage {
       this.next = () => this.begin(from);
       return this.halt();
     }
-    if (!from) this.trail = [];
+    this.trail.length = from ? this.trail.findIndex(({ lanes }) => lanes === this.lanes) + 1 : 0;
     try {
       history.replaceState(null, "", linked(choices));
     } catch {
@@ -154,7 +156,7 @@ class LivePage {
     setText(this.status, "Decoding in this browser …");
     setText(byId("figures"), "");
     this.busy(true);
-    this.trail.push({ name: from ? `⤷ ${quote(from.text)}` : "First run", lanes: [] });
+    this.trail.push({ text: from ? from.text : null, lanes: this.lanes });
     const [ids, branch] = from ? [from.ids, from.branch] : [null, null];
     this.client.send({ type: "run", prompt: choices.prompt, ids, lanes: lanes(choices), branch });
     this.now = this.data(`run ${this.runs}`);
@@ -209,8 +211,6 @@ class LivePage {
     if (!first) return;
     const ended = this.lanes.some(({ trace }) => trace.end === "cancelled");
     if (first.trace.header?.branch) this.words.value = first.trace.header.prompt ?? "";
-    this.trail[this.trail.length - 1].lanes = this.lanes;
-    this.drawTrail();
     const stopped = "Stopped. What was decoded until then is below.";
     setText(this.status, ended ? stopped : "Done. Step through it below, or change the words and run again.");
     if (this.curve) this.conclude();
@@ -222,21 +222,12 @@ class LivePage {
     if (traces.length) setText(byId("figures"), gained(traces, this.curve));
   }
 
-  /** The runs that led here; each can be shown again, and gone on from elsewhere. */
-  drawTrail() {
-    const buttons = this.trail.map(({ name, lanes }, at) => {
-      const button = el("button", { type: "button", "aria-current": lanes === this.lanes }, name);
-      button.onclick = () => {
-        this.trail.length = at + 1;
-        this.lanes = lanes;
-        this.now = { ...this.data(null), traces: lanes };
-        this.player.update(this.now);
-        this.drawTrail();
-        this.conclude();
-      };
-      return button;
-    });
-    byId("trail").replaceChildren(...(buttons.length > 1 ? buttons : []));
+  /** A run of the trail again; one can go on from it elsewhere. @param {number} at */
+  show(at) {
+    this.lanes = this.trail[at].lanes;
+    this.now = { ...this.data(null), traces: this.lanes };
+    this.player.update(this.now);
+    this.conclude();
   }
 
   async share() {
