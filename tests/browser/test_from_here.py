@@ -99,4 +99,4 @@ def test_a_recorded_race_offers_nothing_to_go_on_from(open_page: Callable[..., P
     page.locator(".st-key-step button").click()
     page.locator(".player").press("End")
     expect(page.locator(".bar-row").first).to_be_visible()
-    expect(page.locator(".from-here, .trail button")).to_have_count(0)
+    expect(page.locator(".from-here, .runs button")).to_have_count(0)

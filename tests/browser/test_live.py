@@ -137,7 +137,7 @@ def test_a_click_on_a_candidate_goes_on_from_there(page: Page, file: Path) -> No
     page.get_by_role("button", name="Odds", exact=True).click()
     page.locator(".player").press("End")
     page.locator(".bar-row .from-here").nth(1).click()
-    expect(page.locator(".trail button")).to_have_count(2)
+    expect(page.locator(".runs button")).to_have_count(2)
     expect(page.locator("#status")).to_have_text(DONE)
     after = sd.Trace.from_json(json.dumps(records(page)[-1]))
     branch = after.header.branch
@@ -146,7 +146,7 @@ def test_a_click_on_a_candidate_goes_on_from_there(page: Page, file: Path) -> No
     assert after.header.prompt_ids == ids and branch.token != before.token_ids[branch.at]
     core = sd.decode(sd.load_models(device="cpu"), ids, sd.Settings(max_new_tokens=40))
     assert after.token_ids == core.token_ids and after.header.prompt == core.header.prompt
-    row = page.locator(".trail button")
+    row = page.locator(".runs button")
     expect(page.locator(".lane .forced").last).to_have_text(after.header.prompt_texts[-1])
     row.first.click()
     expect(page.locator(".lane .forced").last).to_be_hidden()

@@ -60,7 +60,6 @@ export class Screen {
     this.stage = el(
       "div",
       { class: "stage", hidden: true },
-      this.trail.root,
       this.score.root,
       this.story,
       this.controls.root,
@@ -71,6 +70,7 @@ export class Screen {
       "div",
       { class: "player", tabindex: 0, role: "group", "aria-label": T.player },
       this.notice,
+      this.trail.root,
       this.stage,
       this.help.root,
     );

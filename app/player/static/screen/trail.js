@@ -7,7 +7,7 @@ import { quote, T } from "../text/text.js";
 
 /** @param {(run: string) => void} back called with the run that the viewer wants to see again */
 export function createTrail(back) {
-  const root = el("div", { class: "trail", role: "group", "aria-label": T.trail, hidden: true });
+  const root = el("div", { class: "runs", role: "group", "aria-label": T.trail, hidden: true });
   let drawn = "";
   return {
     root,
