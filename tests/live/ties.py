@@ -18,7 +18,8 @@ from specdec_core.foundations import randomness
 from specdec_core.foundations.randomness import Stream
 from tests.live.engine import rounds
 
-MOVES = [10 ** (-power / 5) for power in range(50, 19, -1)]  # of a number: tokens may be that unlikely
+MOST = 1e-4  # that a number is moved
+STEPS = 40  # of a bisection: a token between the two may be very unlikely
 Moved = dict[tuple[int, int], float]  # by stream and round
 
 
@@ -66,15 +67,30 @@ def edges(
 ) -> Moved | None:
     """By how much which numbers are moved for the decoder's run to be the engine's; {} if they are the same, None if
     nothing below 1e-4 helps."""
-
-    def after(moved: Moved) -> tuple[int, Stream] | None:
-        return parted(rounds(moving.decode(models, text, settings, moved)), rounds(engine))
-
-    moved: Moved = {}
-    while (place := after(moved)) is not None:
-        tries = (moved | {(int(place[1]), place[0]): move} for size in MOVES for move in (size, -size))
-        better = next((tried for tried in tries if (new := after(tried)) is None or new > place), None)
-        if better is None:
+    wanted, moved = rounds(engine), Moved()
+    while (
+        place := parted(found := rounds(moving.decode(models, text, settings, moved)), wanted)
+    ) is not None:
+        at, stream = place
+        low, high = (0.0, MOST) if _ahead(found, wanted, at) else (-MOST, 0.0)
+        for _ in range(STEPS):  # the larger the number, the later the token, and the fewer guesses pass
+            middle = (low + high) / 2
+            tried = moved | {(int(stream), at): middle}
+            found = rounds(moving.decode(models, text, settings, tried))
+            if (new := parted(found, wanted)) is None or new > place:
+                moved = tried
+                break
+            low, high = (middle, high) if _ahead(found, wanted, at) else (low, middle)
+        else:
             return None
-        moved = better
     return moved
+
+
+def _ahead(found: list[Any], wanted: list[Any], at: int) -> bool:
+    """Whether a larger random number brings this round closer to the wanted one: to a later token, or a rejection."""
+    (tokens, _, verdicts, committed, _), (others, _, judged, added, _) = found[at], wanted[at]
+    if tokens != others:
+        return next((one < other for one, other in zip(tokens, others, strict=False) if one != other), False)
+    if verdicts != judged:
+        return next(one == "accepted" for one, other in zip(verdicts, judged, strict=True) if one != other)
+    return bool(committed["token"] < added["token"])
