@@ -18,7 +18,7 @@ from specdec_core.foundations import randomness
 from specdec_core.foundations.randomness import Stream
 from tests.live.engine import rounds
 
-MOST = 1e-4  # that a number is moved
+FIRST, MOST = 1e-7, 1.001e-4  # that a number is moved
 STEPS = 40  # of a bisection: a token between the two may be very unlikely
 Moved = dict[tuple[int, int], float]  # by stream and round
 
@@ -72,15 +72,18 @@ def edges(
         place := parted(found := rounds(moving.decode(models, text, settings, moved)), wanted)
     ) is not None:
         at, stream = place
-        low, high = (0.0, MOST) if _ahead(found, wanted, at) else (-MOST, 0.0)
+        later = _ahead(found, wanted, at)
+        near, far = 0.0, float("inf")
         for _ in range(STEPS):  # the larger the number, the later the token, and the fewer guesses pass
-            middle = (low + high) / 2
-            tried = moved | {(int(stream), at): middle}
+            size = (near + far) / 2 if far <= MOST else max(FIRST, 10 * near)
+            if size > MOST:
+                return None
+            tried = moved | {(int(stream), at): size if later else -size}
             found = rounds(moving.decode(models, text, settings, tried))
             if (new := parted(found, wanted)) is None or new > place:
                 moved = tried
                 break
-            low, high = (middle, high) if _ahead(found, wanted, at) else (low, middle)
+            near, far = (size, far) if _ahead(found, wanted, at) == later else (near, size)
         else:
             return None
     return moved
