@@ -166,13 +166,9 @@ class Run(Job):
 
             self.templated = request.chat and family.card.chat_template and request.branch is None
             message = Chat(request.prompt, request.system) if self.templated else request.prompt
-            computing = len(request.lanes)
+            prompt, computing = request.branch or message, len(request.lanes)
             events = family.race(
-                request.branch or message,
-                request.lanes,
-                cancelled=lambda: self.stopped,
-                ask=ask,
-                on_place=self.placed,
+                prompt, request.lanes, cancelled=lambda: self.stopped, ask=ask, on_place=self.placed
             )
             for event in events:
                 self.process(event)

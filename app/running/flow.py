@@ -175,29 +175,7 @@ def stage(
             shown.wait(1.0)
             st.rerun()
     elif shown is not None and shown.ends:
-        run, turn = state.jump
-        traces = [
-            {"label": shown.request.short[lane], "url": shown.trace_path(lane)} for lane in sorted(shown.ends)
-        ]
-        of = f"{shown.id}.{turn}" if run == shown.id else shown.id
-        trail = from_here.trail(shown)
-        seen = draw(
-            of,
-            mode="replay",
-            traces=traces,
-            present=present,
-            provenance="measured",
-            provenance_note=note,
-            branches=True,
-            trail=trail,
-        )
-        if seen.branch and (onward := from_here.request(shown, seen.branch)):
-            state.onward = onward
-            st.rerun()
-        if any(seen.back == one["run"] != shown.id for one in trail):
-            address.put("run", seen.back)
-            address.drop(CURSOR)
-            st.rerun()
+        _replay(shown, note)
     elif kept is not None:
         draw(
             kept.key,
@@ -219,6 +197,32 @@ def stage(
             autoplay=True,
             present=present,
         )
+
+
+def _replay(shown: Run, note: str) -> None:
+    """A finished run of this server, which can go on from a candidate that its viewer chooses."""
+    run, turn = state.jump
+    traces = [
+        {"label": shown.request.short[lane], "url": shown.trace_path(lane)} for lane in sorted(shown.ends)
+    ]
+    trail = from_here.trail(shown)
+    seen = draw(
+        f"{shown.id}.{turn}" if run == shown.id else shown.id,
+        mode="replay",
+        traces=traces,
+        present=presenter.presenting(),
+        provenance="measured",
+        provenance_note=note,
+        branches=True,
+        trail=trail,
+    )
+    if seen.branch and (onward := from_here.request(shown, seen.branch)):
+        state.onward = onward
+        st.rerun()
+    if any(seen.back == one["run"] != shown.id for one in trail):
+        address.put("run", seen.back)
+        address.drop(CURSOR)
+        st.rerun()
 
 
 def draw(of: str, *, opens: int | None = None, key: str = "player", **shown: Any) -> Seen:

@@ -10,7 +10,7 @@ from typing import Any
 LANGUAGES = ("en", "de")
 
 
-class Texts:
+class SiteTexts:
     """Sentences by name. `language` is set by whoever writes pages; what it lacks is in English, as the pages are."""
 
     language = LANGUAGES[0]
@@ -31,7 +31,7 @@ class Texts:
         return "" if self.language == LANGUAGES[0] else f"{self.language}/"
 
 
-TEXTS = Texts()
+TEXTS = SiteTexts()
 
 
 @cache

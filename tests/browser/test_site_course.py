@@ -84,6 +84,8 @@ def test_the_course_is_in_german_as_well(page: Page, site: Path) -> None:
     asked.locator("input[value=both]").check()
     page.get_by_role("button", name="Antwort festlegen").click()
     expect(asked.locator(".verdict").first).to_have_text("✗ Nicht richtig und festgelegt.")
+    yours = "getComputedStyle(document.querySelector('label:has(:checked) span'), '::after').content"
+    assert page.evaluate(yours) == '" (Ihre Antwort)"'
     expect(page.get_by_role("heading", name="Warum")).to_be_visible()
     page.get_by_role("link", name="Kurs", exact=True).click()
     status = "Vorhersagen: 1 von 25 festgelegt, 0 richtig. Prüfungen: 0 von 25 festgelegt, 0 richtig."

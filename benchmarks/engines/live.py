@@ -1,9 +1,10 @@
 """The live page's engine in node against the decoder on new prompts: the same tokens, guesses and verdicts?
 
-    python -m benchmarks.live                  200 prompts, the first 100 of heads_prompts.jsonl and heads_people.jsonl
-                                               each, which no training has seen; greedy and sampled, a seed for each
-    python -m benchmarks.live --limit 400      further ones
-    python -m benchmarks.live --build plain    without fused sums
+    python -m benchmarks.engines.live                  200 prompts, the first 100 of benchmarks/heads_prompts.jsonl and
+                                                       heads_people.jsonl each, which no training has seen; greedy and
+                                                       sampled, a seed for each
+    python -m benchmarks.engines.live --limit 400      further ones
+    python -m benchmarks.engines.live --build plain    without fused sums
 
 Two runs agree if every round has the same guesses, verdicts and committed tokens. Where greedy texts part, the
 decoder's two most likely tokens are named with their probabilities' difference. Where sampled runs part, a random
@@ -24,7 +25,7 @@ from specdec_measure.sweep import cases
 from tests.live.engine import CLOSE, lane, node, rounds, tie
 from tests.live.ties import Moving, edges
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 FILES = ("heads_prompts.jsonl", "heads_people.jsonl")
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"proposer": "none"},
