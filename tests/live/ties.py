@@ -95,5 +95,7 @@ def _ahead(found: list[Any], wanted: list[Any], at: int) -> bool:
     if tokens != others:
         return next((one < other for one, other in zip(tokens, others, strict=False) if one != other), False)
     if verdicts != judged:
-        return next(one == "accepted" for one, other in zip(verdicts, judged, strict=True) if one != other)
+        return bool(
+            next(one == "accepted" for one, other in zip(verdicts, judged, strict=True) if one != other)
+        )
     return bool(committed["token"] < added["token"])
