@@ -65,7 +65,6 @@ def every() -> Iterator[tuple[str, str]]:
     families = {recipe.id: recipe.family for recipe in recorded.recipes()[0]}
     welcome = examples[WELCOME]
     yield _own("index.html", pages.start(welcome, _traces(welcome)[-1]))
-    yield "live.html", live.make(pages.navigation("live.html"))
     yield ALONE, live.make()
     yield "README.md", SPACE
     yield _own("races.html", pages.races(found, families))
@@ -78,6 +77,8 @@ def every() -> Iterator[tuple[str, str]]:
 
 def _course(examples: dict[str, Example]) -> Iterator[tuple[str, str]]:
     """The pages that are in the language of `TEXTS`."""
+    place = f"{TEXTS.folder}live.html"
+    yield place, live.make(pages.navigation(place), TEXTS.language)
     lessons = [_lesson(key) for _, key, _, _ in reading.titles(TEXTS.language)]
     course = pages.script("course")
     yield _own("course.html", pages.course(lessons), script=course)

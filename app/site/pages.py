@@ -37,7 +37,7 @@ PLACES = {
     "course.html": "course",
     "claims.html": "claims",
 }
-TRANSLATED = re.compile("(course|claims|lessons/.*).html")
+TRANSLATED = re.compile("(live|course|claims|lessons/.*).html")
 
 
 def page(here: str, title: str, body: str, script: str = "") -> str:

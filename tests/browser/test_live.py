@@ -172,3 +172,25 @@ def test_what_cannot_be_run_is_said(page: Page, file: Path) -> None:
     page.get_by_label("Your words").fill("")
     page.get_by_role("button", name="Run").click()
     expect(page.locator("#status")).to_have_text(DONE)
+
+
+def test_the_page_is_in_german_as_well(page: Page, tmp_path: Path) -> None:
+    """Catches: a page that mixes languages, numbers with the other's decimal sign, a script that its policy refuses."""
+    file = tmp_path / "live.html"
+    file.write_text(make(language="de"), encoding="utf-8")
+    page.goto(f"{file.as_uri()}#{urlencode({'prompt': WORDS, 'tokens': 40})}")
+    expect(page.locator("#status")).to_have_text(re.compile("^Fertig"))
+    expect(page.locator("#figures")).to_have_text(
+        re.compile(r"^Hier gemessen: \d+,\d\d× .*Modelliert: \d+,\d\d×")
+    )
+    page.get_by_role("button", name="Odds", exact=True).or_(page.locator(".panel-tab").nth(2)).first.click()
+    page.locator(".player").press("End")
+    page.get_by_role("button", name=re.compile("^Von hier aus mit")).nth(1).press("Enter")
+    expect(page.locator(".runs button").first).to_have_text("Erster Lauf")
+    expect(page.locator("#status")).to_have_text(re.compile("^Fertig"))
+    page.get_by_label("Ihre Worte").fill("1 2 3 4 " * 400)
+    page.get_by_role("button", name="Starten").click()
+    expect(page.locator("#status")).to_have_text(re.compile("^Dieser Text hat .* höchstens 1024"))
+    expect(page.locator(".player .notice")).to_have_text(re.compile("^Dieser Text hat"))
+    expect(page.locator("#curve tbody tr")).to_have_count(7)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -16,7 +16,7 @@ from tests.player.samples import spec_trace
 
 OWN = (
     *("index.html", "live.html", "races.html", "course.html", "lessons/draft-verify.html"),
-    *("de/course.html", "de/lessons/draft-verify.html", "de/claims.html", "claims.html"),
+    *("de/live.html", "de/course.html", "de/lessons/draft-verify.html", "de/claims.html", "claims.html"),
 )
 
 

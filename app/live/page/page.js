@@ -18,6 +18,7 @@ import { chosen, fill, lanes, linked, refused } from "./choices.js";
 import { files, textOf } from "./embedded.js";
 import { EngineClient } from "./engine_client.js";
 import { gained, table } from "./figures.js";
+import { say } from "./words.js";
 
 const COPIED_MS = 2_500;
 const byId = (/** @type {string} */ name) => nonNull(document.getElementById(name));
@@ -153,7 +154,7 @@ class LivePage {
     }
     this.runs += 1;
     this.lanes = [];
-    setText(this.status, "Decoding in this browser …");
+    setText(this.status, say("Decoding in this browser …"));
     setText(byId("figures"), "");
     this.busy(true);
     this.trail.push({ text: from ? from.text : null, lanes: this.lanes });
@@ -175,7 +176,7 @@ class LivePage {
 
   measure() {
     if (!this.loaded || this.client.running) return;
-    setText(byId("curve-status"), "Measuring …");
+    setText(byId("curve-status"), say("Measuring …"));
     this.client.send({ type: "measure" });
   }
 
@@ -183,7 +184,7 @@ class LivePage {
   hear(said) {
     if (said.type === "loaded") {
       this.loaded = true;
-      setText(byId("build"), said.fused ? "relaxed SIMD, fused sums" : "plain SIMD");
+      setText(byId("build"), say(said.fused ? "relaxed SIMD, fused sums" : "plain SIMD"));
       this.busy(false);
       this.begin();
       document.dispatchEvent(new Event("wheel")); // nobody pressed Run: the page does not move by itself
@@ -193,12 +194,15 @@ class LivePage {
     else if (said.type === "curve") {
       this.curve = said.curve;
       byId("curve").replaceChildren(table(said.curve));
-      setText(byId("curve-status"), "Measured in this browser just now: medians of five.");
+      setText(byId("curve-status"), say("Measured in this browser just now: medians of five."));
       this.conclude();
     } else if (said.type === "error") setText(this.status, String(said.message));
     else if (said.type === "failed") {
       this.busy(false);
-      setText(this.status, `The engine stopped: ${said.message} Reload the page to begin anew.`);
+      setText(
+        this.status,
+        say("The engine stopped: {message} Reload the page to begin anew.", { message: said.message }),
+      );
     } else if (said.type === "done") this.finish();
   }
 
@@ -212,7 +216,7 @@ class LivePage {
     const ended = this.lanes.some(({ trace }) => trace.end === "cancelled");
     if (first.trace.header?.branch) this.words.value = first.trace.header.prompt ?? "";
     const stopped = "Stopped. What was decoded until then is below.";
-    setText(this.status, ended ? stopped : "Done. Step through it below, or change the words and run again.");
+    setText(this.status, say(ended ? stopped : "Done. Step through it below, or change the words and run again."));
     if (this.curve) this.conclude();
     else this.measure();
   }
@@ -236,10 +240,10 @@ class LivePage {
     const usual = button.textContent;
     try {
       await navigator.clipboard.writeText(address);
-      setText(button, "Copied");
+      setText(button, say("Copied"));
     } catch {
       location.hash = linked(chosen(this.form));
-      setText(button, "In the address bar");
+      setText(button, say("In the address bar"));
     }
     setTimeout(() => setText(button, String(usual)), COPIED_MS);
   }
@@ -254,7 +258,7 @@ function branched({ header, output, texts }, at, token) {
 /** Draw the page, then load what lies behind it. */
 export function openPage() {
   if (typeof WebAssembly !== "object")
-    return setText(byId("status"), "This browser has no WebAssembly, which the models need.");
+    return setText(byId("status"), say("This browser has no WebAssembly, which the models need."));
   const page = new LivePage();
   const load = () => page.load().catch(({ message }) => page.hear({ type: "failed", message }));
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", load);
