@@ -32,7 +32,7 @@ LARGEST_SEED = 2**53 - 1  # that JavaScript counts to
 PIECE = 65_536  # signs of a piece of base64: WebKit's parser takes a minute for one of twenty megabytes
 OFFERED = ("draft-model", "branching", "prompt-lookup", "you", "none")
 JUDGING = ("speculative-sampling", "exact-match", "token-matching", "typical")
-SENTENCE = re.compile(r"(?<=>)[^<>]*[A-Za-z][^<>]*(?=<)")  # between two tags of page.html
+SENTENCE = re.compile(r"(>\s*)([^<>\s][^<>]*[^<>\s])(?=\s*<)")  # between two tags of page.html
 FIRST = "story"  # the family whose first prompt the page opens with
 TITLE = "Watch speculative decoding happen, live"
 
@@ -85,12 +85,13 @@ def _words(language: str) -> dict[str, str]:
 def _body(words: dict[str, str]) -> str:
     """The page as it is before anything runs, from page.html."""
     html = HERE.joinpath("page.html").read_text(encoding="utf-8")
-    html = SENTENCE.sub(lambda found: words.get(" ".join(found[0].split()), found[0]), html)
+    html = SENTENCE.sub(lambda found: found[1] + words.get(" ".join(found[2].split()), found[2]), html)
+    millions = f"{len(files.weights(files.TARGET)) / 2e6:.1f}"
     prompts = cases.shipped()
     named = {case.prompt: f"{case.family}: {case.name}" for case in prompts}
     return Template(html).substitute(
         title=escape(words.get(TITLE, TITLE)),
-        millions=f"{len(files.weights(files.TARGET)) / 2e6:.1f}",
+        millions=millions.replace(".", ",") if words else millions,
         first=escape(next(case.prompt for case in prompts if case.family == FIRST)),
         proposers=_options({name: PROPOSERS[name].title for name in OFFERED}),
         rules=_options({name: RULES[name].title for name in JUDGING}),

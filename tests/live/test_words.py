@@ -13,7 +13,7 @@ NAMED = re.compile(r"\{(\w+)\}|\$(\w+)")
 def said() -> set[str]:
     """The page's sentences: those between its tags, and those that its code says."""
     html = (HERE / "page.html").read_text(encoding="utf-8")
-    found = {" ".join(each.split()) for each in SENTENCE.findall(html)}
+    found = {" ".join(each.split()) for _, each in SENTENCE.findall(html)}
     for module in sorted(HERE.glob("*.js")):
         code = module.read_text(encoding="utf-8")
         for begin in re.finditer(r"\bsay\(", code):
