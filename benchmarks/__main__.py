@@ -1,5 +1,5 @@
 """`python -m benchmarks`: our decoder against transformers' own on this machine, as a table and as JSON; against
-llama.cpp as well, where llama-cpp-python is installed. `python -m benchmarks peers` and `quality` have a file each.
+llama.cpp as well, where llama-cpp-python is installed. `equal`, `peers` and `quality` after it have a file each.
 
 Every figure is measured now, on this machine; a ratio above 1 means ours is faster. Greedy decoding throughout,
 and outputs are compared token for token: being fast at writing a different text proves nothing.
@@ -293,7 +293,7 @@ def _ratios(result: decoding.Comparison) -> dict[str, dict[str, float]]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] in (["peers"], ["quality"]):
+    if sys.argv[1:2] in (["equal"], ["peers"], ["quality"]):
         import_module(f"benchmarks.{sys.argv[1]}").main(sys.argv[2:])
     else:
         typer.run(main)

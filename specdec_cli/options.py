@@ -57,6 +57,10 @@ USUAL = Settings()
 DRAFTS = ("larger_draft", "parallel_draft", "foreign_draft")
 MODELS, GUESSING, JUDGING, TEXT = "Models", "Guessing", "Judging", "Text"
 OPEN = "If left out: as the model's generation config sets it."
+PAYS = (
+    f"If left out: what pays with the model on a CPU, where that is known, else {USUAL.draft_length} and "
+    f"{USUAL.length_policy}."
+)
 PAIRS = "as name=value; can be repeated, and the command 'proposers' lists them."
 
 
@@ -113,11 +117,12 @@ class SharedOptions:
         list[str] | None, _option(GUESSING, "--option", "-o", help=f"An option of the proposer, {PAIRS}")
     ] = None
     draft_length: Annotated[
-        int, _option(GUESSING, "--draft-length", "-g", help="γ, how many tokens are proposed per round.")
-    ] = USUAL.draft_length
+        int | None,
+        _option(GUESSING, "--draft-length", "-g", help=f"γ, how many tokens are proposed per round. {PAYS}"),
+    ] = None
     length_policy: Annotated[
-        str, _option(GUESSING, help=f"How far to guess: {names_of(LENGTH_POLICIES)}.")
-    ] = USUAL.length_policy
+        str | None, _option(GUESSING, help=f"How far to guess: {names_of(LENGTH_POLICIES)}. {PAYS}")
+    ] = None
     length_option: Annotated[
         list[str] | None, _option(GUESSING, help=f"An option of the length policy, {PAIRS}")
     ] = None
@@ -171,7 +176,7 @@ class SharedOptions:
     def plain(self) -> Settings:
         """Plain decoding of the same text: no proposer, so the rule does not matter."""
         same = {name: getattr(self, name) for name in TEXT_SETTINGS}
-        return Settings(proposer="none", draft_length=self.draft_length, stop=tuple(self.stop or ()), **same)
+        return Settings(proposer="none", stop=tuple(self.stop or ()), **same)
 
     @flags()
     def lane(self, proposer: str, options: dict[str, str]) -> Settings:
@@ -182,11 +187,11 @@ class SharedOptions:
         """
         kind, rule = proposer_class(proposer), rule_class(self.rule)
         self._check_heads(kind)
-        policy = policy_class(Settings(length_policy=self.length_policy))
+        policy = policy_class(Settings(length_policy=self.length_policy or USUAL.length_policy))
         settings = self.plain().but(
             proposer=proposer,
             options=read(f"the proposer '{proposer}'", fields(kind.Options), options),
-            **{name: getattr(self, name) for name in LANE},
+            **{name: value for name in LANE if (value := getattr(self, name)) is not None},
             rule_options=read(f"the rule '{self.rule}'", fields(rule.Options), pairs_of(self.rule_option)),
             length_options=read(
                 f"the length policy '{policy.name}'", fields(policy.Options), pairs_of(self.length_option)

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from specdec_core.engine.choice import usual
 from specdec_core.foundations.errors import PromptError, SpecdecError
 from specdec_core.settings import Settings
 from specdec_measure.sweep import cases as sources
@@ -260,5 +261,5 @@ def exports(
     if csv is not None:
         files.append((csv, to_csv(rows).rstrip("\n")))
     if json is not None:
-        files.append((json, to_json(about(models, *complete(lanes)), rows)))
+        files.append((json, to_json(about(models, *complete([usual(models, lane) for lane in lanes])), rows)))
     return files

@@ -112,8 +112,8 @@ class Settings(BaseModel):
             raise SettingsError(sentence(error, fields(Settings))) from None
 
     def but(self, **changes: Any) -> Self:
-        """A validated copy with `changes` applied."""
-        return type(self)(**{**self.model_dump(), **changes})
+        """A validated copy with `changes` applied; what was left out stays so."""
+        return type(self)(**{**self.model_dump(exclude_unset=True), **changes})
 
 
 def as_settings(given: object) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.lanes.lane import Lane
 from app.ui.state import state
 from specdec_measure.sweep.cases import Audience
 
@@ -45,13 +46,19 @@ def proposers() -> list[str]:
     return defaults.proposers(name())
 
 
+def linked() -> str:
+    """The proposer of a link that names none but has settings of one."""
+    wanted, there = words().linked, proposers()
+    return wanted if wanted in there else there[0]
+
+
 def options(proposer: str) -> Mapping[str, Any]:
     """What a link means that names a proposer without its options, where that differs from their defaults."""
     return defaults.options(name(), proposer)
 
 
-def begins(proposer: str) -> Mapping[str, Any]:
-    """The options of a proposer that a visitor starts with, where they differ from their defaults."""
+def begins(proposer: str) -> Lane:
+    """The lane with a proposer that a visitor starts with."""
     return defaults.begins(name(), proposer)
 
 

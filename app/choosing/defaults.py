@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.lanes.lane import USUAL, Lane
 from specdec_core.models import catalogue
 from specdec_measure.sweep.cases import Audience
 
@@ -41,6 +42,8 @@ class Defaults:
         audience: whether it continues texts or answers messages; its prompts match.
         starts: proposers, the best first.
         prompt_help: what happens to the typed prompt.
+        linked: the proposer of a link that names none but has settings of one, where that is not the first; fixed, as
+            links that were given away cannot be changed.
     """
 
     short: str
@@ -48,6 +51,7 @@ class Defaults:
     audience: Audience = "text"
     starts: tuple[Start, ...] = (Start("draft-model"), Start("prompt-lookup"))
     prompt_help: str = "The text the models continue. They do not chat."
+    linked: str = ""
 
 
 _CHAT_HELP = (
@@ -70,14 +74,15 @@ _KNOWN = {
         good_for="Answers questions, writes simple code; facts may be wrong.",
         audience="chat",
         starts=(
-            Start("eagle", "smollm2-eagle", {"depth": 3, "top_k": 3, "nodes": 8}),
             Start("draft-model", "smollm2-draft"),
+            Start("eagle", "smollm2-eagle", {"depth": 3, "top_k": 3, "nodes": 8}),
             Start("eagle3", "smollm2-eagle3", {"depth": 3, "top_k": 3, "nodes": 8}),
             Start("medusa", "smollm2-medusa"),
             Start("prompt-lookup"),
             Start("lookahead"),
         ),
         prompt_help=_CHAT_HELP,
+        linked="eagle",
     ),
 }
 _CHAT_MODELS = ("qwen3-1.7b", "qwen2.5-1.5b", "smollm2-1.7b", "smollm2-360m")
@@ -106,12 +111,17 @@ def options(model: str, proposer: str) -> Mapping[str, Any]:
     return _start(model, proposer).options
 
 
-def begins(model: str, proposer: str) -> Mapping[str, Any]:
-    """The options a visitor starts with, written into the page's address: what pays on a CPU, where that is known;
-    those left out have the proposer's defaults."""
+def begins(model: str, proposer: str) -> Lane:
+    """The lane a visitor starts with, written into the page's address: what pays on a CPU, where that is known."""
     entry = catalogue.find(model)
-    measured = entry.cpu_options.get(proposer, {}) if entry else {}
-    return {**_start(model, proposer).options, **measured}
+    measured = entry.cpu_settings.get(proposer, {}) if entry else {}
+    return Lane(
+        proposer,
+        measured.get("draft_length", USUAL.draft_length),
+        length=measured.get("length_policy", USUAL.length_policy),
+        length_options=measured.get("length_options", {}),
+        options={**_start(model, proposer).options, **measured.get("options", {})},
+    )
 
 
 def _start(model: str, proposer: str) -> Start:

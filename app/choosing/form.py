@@ -41,8 +41,8 @@ def open_lab() -> None:
     if params is None:
         return
     named = any(key in KEYS or key.partition(".")[0] in TABLES for key in params)
-    usual = current.options if named else current.begins
-    lane, complaints = lanes.read(params, current.proposers()[0], usual)
+    first = current.begins(current.proposers()[0])
+    lane, complaints = lanes.read(params, current.linked(), current.options) if named else (first, [])
     if not named and state.lane is not None and before == state.settled and not quirks.came_by_history():
         lane = state.lane  # as it was before another page
     put(lane)
@@ -103,8 +103,7 @@ def is_usual() -> bool:
     """Whether the lab's lane and models are those that a visitor starts with."""
     first = current.proposers()[0]
     lane, why_not = read(before=state.lane)
-    usual = Lane(first, options=current.begins(first))
-    return why_not is None and lane == usual and current.name() == model_picker.default()
+    return why_not is None and lane == current.begins(first) and current.name() == model_picker.default()
 
 
 def write_lab() -> None:
@@ -117,9 +116,10 @@ def write_lab() -> None:
         for key, texts in lanes.write(lane, usual).items()
         if len(texts[0]) <= page_settings.MAX_PROMPT_IN_LINK
     }
-    # Whose options these are, or that they are left out.
-    others = any(key.startswith("o.") for key in said) or usual != current.begins(lane.proposer)
-    if others or lane.proposer != current.proposers()[0]:
+    # Whose options these are, or that what the page begins with is not meant.
+    first = current.begins(lane.proposer)
+    others = any(key.startswith("o.") for key in said) or Lane(lane.proposer, options=usual) != first
+    if others or {lane.proposer} != {current.linked(), current.proposers()[0]}:
         said["proposer"] = [lane.proposer]
     write_page(more=said, further=(*KEYS, *TABLES))
 
@@ -155,9 +155,10 @@ def _follow_models() -> None:
         return
     first, now = defaults.proposers(before)[0], current.proposers()[0]
     lane, why_not = read()
-    own: tuple[Mapping[str, Any], ...] = defaults.options(before, first), defaults.begins(before, first), {}
-    if why_not is None and lane in [Lane(first, options=options) for options in own]:
-        state.proposer = now
+    linked = Lane(first, options=defaults.options(before, first))
+    if why_not is None and lane in (linked, defaults.begins(before, first), Lane(first)):
+        begins = current.begins(now)
+        state.proposer, state.gamma, state.length = now, begins.gamma, begins.length
     if state.prompt == state.opened_with:  # chosen by the page, not the visitor
         take_fitting_example()
 
@@ -173,6 +174,18 @@ def take_fitting_example() -> None:
     shown, families = presets.matching(state.prompt), presets.offered(current.audience())
     if shown and families and all(shown not in family.presets for family in families):
         state.prompt = families[0].presets[0].text
+
+
+def follow_proposer(name: str, form: str = "") -> None:
+    """Another proposer was picked: how far it guesses begins anew too, unless the visitor has set it."""
+    place, lengths = key("begun", form), [key(setting, form) for setting in ("gamma", "length")]
+    before, st.session_state[place] = st.session_state.get(place), name
+    if before in (None, name):
+        return
+    old, new = current.begins(before), current.begins(name)
+    if [st.session_state.get(one) for one in lengths] == [old.gamma, old.length]:
+        for place, value in zip(lengths, (new.gamma, new.length), strict=True):
+            st.session_state[place] = value
 
 
 # --- A lane's widgets ---
@@ -212,7 +225,7 @@ def held(prefix: str, owner: Any, field: OptionField, form: str, usual: Mapping[
 
 def begins(prefix: str, owner: Any) -> Mapping[str, Any]:
     """The values that an owner's options start with, instead of their defaults."""
-    return current.begins(owner.name) if prefix == "o" else {}
+    return current.begins(owner.name).options if prefix == "o" else {}
 
 
 def read(form: str = "", before: Lane | None = None) -> tuple[Lane, str | None]:

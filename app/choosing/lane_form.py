@@ -63,6 +63,7 @@ def proposer(missing: Mapping[str, str | None], of: str = "") -> Any:
             + define(*(term for term in TERMS if term != PROPOSERS[name].title))
         ),
     )
+    form.follow_proposer(name, of)
     if missing.get(name):
         st.caption(f":material/block: {plain(missing[name] or '')}")
     return PROPOSERS[name]

@@ -85,7 +85,7 @@ def start() -> None:
 
 def usual() -> tuple[Lane, ...]:
     """The initial lanes for the chosen models."""
-    return core.usual({name: current.begins(name) for name in current.proposers()})
+    return core.usual([current.begins(name) for name in current.proposers()])
 
 
 def _follow() -> None:

@@ -118,12 +118,9 @@ class Lane:
 DEFAULT = (Lane(), Lane(proposer="prompt-lookup"))
 
 
-def usual(guessers: Mapping[str, Mapping[str, Any]]) -> tuple[Lane, ...]:
-    """The initial lanes, given the recommended proposers, best first, and their options."""
-    return (
-        tuple(Lane(proposer=name, options=options) for name, options in islice(guessers.items(), 3))
-        or DEFAULT
-    )
+def usual(recommended: Iterable[Lane]) -> tuple[Lane, ...]:
+    """The initial lanes, given those recommended, best first."""
+    return tuple(islice(recommended, 3)) or DEFAULT
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def _own(settings: Settings, models: str) -> list[str]:
     if settings.proposer == "none":
         return []
     lane, kind = Lane.of(settings), PROPOSERS[settings.proposer]
-    begins = defaults.begins(models, settings.proposer)
+    begins = defaults.begins(models, settings.proposer).options
     options: dict[str, Any] = {}
     for name, option in fields(kind.Options).items():
         value = lane.options.get(name, option.default)

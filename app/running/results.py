@@ -64,7 +64,7 @@ def onward(run: Run) -> None:
 def _beside(run: Run) -> list[str]:
     """The run's own lanes and then the usual ones, as the comparison's address writes them."""
     own = [Lane.of(settings) for settings in run.request.lanes if settings.proposer != "none"]
-    others = usual({name: current.begins(name) for name in current.proposers()})
+    others = usual([current.begins(name) for name in current.proposers()])
     known = {lane.proposer for lane in own}
     return to_address([*own, *(lane for lane in others if lane.proposer not in known)], others)
 

@@ -6,13 +6,20 @@ Needs no torch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specdec_core.foundations.errors import SettingsError
 from specdec_core.lengths import FixedLength, LengthPolicy, policy_class
+from specdec_core.models import catalogue
 from specdec_core.proposers import PROPOSERS, Proposer, TreeShape, proposer_class
 from specdec_core.rules import Rule, rule_class
 from specdec_core.settings import Settings
+
+if TYPE_CHECKING:
+    from specdec_core.models.bundle import Models
+
+
+LENGTH = {"draft_length", "length_policy"}  # whoever sets one of these means the other as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +75,14 @@ def remark(settings: Settings) -> str | None:
     if settings.proposer == "none" or policy is FixedLength or set(policy.sets) & set(kind.uses):
         return None
     return f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' does not consult it."
+
+
+def usual(models: Models, settings: Settings) -> Settings:
+    """With what pays for these models on a CPU, where the settings leave it out."""
+    entry = catalogue.find(models.target.info.published) if models.device == "cpu" else None
+    usual = entry.cpu_settings.get(settings.proposer) if entry else None
+    if not usual:
+        return settings
+    chosen = settings.model_fields_set & LENGTH or settings.length_options
+    length = {} if chosen else {name: usual[name] for name in LENGTH if name in usual}
+    return settings.but(**length, options={**usual.get("options", {}), **settings.options})

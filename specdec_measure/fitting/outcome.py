@@ -7,7 +7,7 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.engine.choice import check
+from specdec_core.engine.choice import check, usual
 from specdec_core.engine.events import Finished
 from specdec_core.engine.race import race
 from specdec_core.foundations.errors import SpecdecError
@@ -95,7 +95,7 @@ def elsewhere(job: FitJob, fit: Fit) -> list[tuple[str, str]]:
     chat = asked if isinstance(asked, Chat) else None
     # What the target's own config requests is written out: not every program reads it.
     resolved = models.generation.resolved(fit.settings)
-    lane = fit.settings.but(**{name: getattr(resolved, name) for name in OFF})
+    lane = usual(models, fit.settings).but(**{name: getattr(resolved, name) for name in OFF})
     draft, kind = None, check(lane).proposer
     if choice.part == TUNED:
         draft = fit.load["draft"]

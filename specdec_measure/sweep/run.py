@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from specdec_core.engine.choice import usual
 from specdec_core.engine.events import Step
 from specdec_core.foundations.errors import PromptError, SettingsError, SpecdecError
 from specdec_core.models.tokens.chat import Prompt
@@ -86,7 +87,7 @@ def sweep(
         raise PromptError(
             f"Two prompts of the family '{twice[0]}' are called '{twice[1]}'. Rename one of them."
         )
-    lanes, labels = complete(lanes, labels)
+    lanes, labels = complete([usual(models, lane) for lane in lanes], labels)
     check_lanes(models, lanes)
     rows = complete_turns(known, len(lanes))
     written = None

@@ -239,8 +239,8 @@ def test_a_proposer_begins_with_the_options_that_suit_the_models(shelf: ModelCac
     again = page(**{"proposer": "eagle", "o.nodes": "16"})
     assert again.number_input(key="o.eagle.nodes").value == 16 and not again.warning
     assert page(model="bundled", proposer="eagle").number_input(key="o.eagle.nodes").value == 16
-    lanes = core.usual({"eagle": defaults.options(defaults.REAL, "eagle"), "medusa": {}})
-    assert lanes[0].options["nodes"] == small and core.from_address([], lanes) == (list(lanes), [])
+    lanes = core.usual([defaults.begins(defaults.REAL, "eagle"), core.Lane("medusa")])
+    assert lanes[0].options["nodes"] < small and core.from_address([], lanes) == (list(lanes), [])
 
 
 def test_a_link_with_the_options_of_the_usual_proposer_names_it(shelf: ModelCache) -> None:
@@ -265,7 +265,7 @@ def test_what_a_link_says_wrongly_about_the_template_is_said(shelf: ModelCache) 
 def test_only_what_can_run_is_offered_first() -> None:
     """Catches: a default proposer whose trained part does not ship, so that the first Run is refused."""
     assert defaults.proposers(defaults.REAL, there=lambda part: False)[0] == "prompt-lookup"
-    assert defaults.proposers(defaults.REAL, there=lambda part: True)[0] == "eagle"
+    assert defaults.proposers(defaults.REAL, there=lambda part: True)[0] == "draft-model"
     assert defaults.proposers(defaults.TINY)[0] == "draft-model"
     assert defaults.proposers("somebody/else")[0] == "draft-model"
     assert presets.kind("nobody's text") is None

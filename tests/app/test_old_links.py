@@ -112,8 +112,7 @@ def test_a_link_of_before_asks_for_the_same(server: None, link: dict[str, Any]) 
 
 
 NAMED = {"depth": 3, "top_k": 2, "nodes": 4}
-WRITTEN = {"proposer": "eagle", "o.depth": "2", "o.top_k": "2", "o.nodes": "3"}
-BEGINS = {"depth": 2, "top_k": 2, "nodes": 3}  # the tree a visitor of the chat models starts with
+WRITTEN = {"proposer": "draft-model", "gamma": "6", "length": "confidence"}
 LEFT_OUT = {"depth": 3, "top_k": 3, "nodes": 8}  # what a link means that leaves it out
 
 
@@ -121,19 +120,20 @@ LEFT_OUT = {"depth": 3, "top_k": 3, "nodes": 8}  # what a link means that leaves
 @pytest.mark.parametrize(
     ("query", "options", "address"),
     [
-        ("", BEGINS, WRITTEN),
-        ("tokens=8", BEGINS, {**WRITTEN, "tokens": "8"}),
+        ("", {}, WRITTEN),
+        ("tokens=8", {}, {**WRITTEN, "tokens": "8"}),
+        ("gamma=3", LEFT_OUT, {"gamma": "3", "proposer": "eagle"}),
         ("proposer=eagle&o.top_k=2&o.nodes=4", NAMED, {"proposer": "eagle", "o.top_k": "2", "o.nodes": "4"}),
         ("proposer=eagle", LEFT_OUT, {"proposer": "eagle"}),
     ],
 )
-def test_where_no_link_names_a_lane_the_page_begins_with_a_small_tree_and_says_so(
+def test_where_no_link_names_a_lane_the_page_begins_with_what_pays_and_says_so(
     server: None, query: str, options: dict[str, Any], address: dict[str, Any]
 ) -> None:
-    """The address it writes asks for the same once more. Catches: a link of before that gets the new tree, a new one
+    """The address it writes asks for the same once more. Catches: a link of before that gets the new lane, a new one
     that will change its meaning when the start changes again."""
     found = outcome("lab", query)
-    assert found["lanes"][1]["options"] == options
+    assert found["lanes"][1].get("options", {}) == options
     named = {key: "".join(value) for key, value in found["address"].items()}
     assert named == address
     again = outcome("lab", "&".join(f"{key}={value}" for key, value in named.items()))
@@ -142,8 +142,12 @@ def test_where_no_link_names_a_lane_the_page_begins_with_a_small_tree_and_says_s
 
 @pytest.mark.parametrize("server", ["heads"], indirect=True)
 def test_the_options_of_before_can_be_chosen_and_survive_a_reload(server: None) -> None:
-    """Catches: an address without options that is taken for a bare one."""
+    """Catches: an address without options that is taken for a bare one, and a length that stays of another proposer."""
     at = AppTest.from_file(MAIN, default_timeout=60).run()
+    assert (at.slider(key="gamma").value, at.selectbox(key="length").value) == (6, "confidence")
+    at.selectbox(key="proposer").select("eagle").run()
+    assert (at.slider(key="gamma").value, at.selectbox(key="length").value) == (4, "fixed")
+    assert at.number_input(key="o.eagle.nodes").value == 3
     at.slider(key="o.eagle.depth").set_value(3)
     at.slider(key="o.eagle.top_k").set_value(3)
     at.number_input(key="o.eagle.nodes").set_value(8)

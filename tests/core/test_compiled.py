@@ -19,7 +19,7 @@ from transformers.models.qwen3 import Qwen3ForCausalLM
 
 import specdec_core as sd
 from app.choosing import defaults
-from specdec_core.engine import plan
+from specdec_core.engine import choice
 from specdec_core.models import catalogue
 from specdec_core.models.bundle import HubModel
 from specdec_core.record.schema import ModelInfo
@@ -261,7 +261,24 @@ def test_a_lane_that_leaves_its_tree_out_has_the_one_that_pays_on_a_cpu() -> Non
     """Catches: Python, the command line and the app with other trees for one proposer, and a setting not obeyed."""
     models = scripted(lambda ids: [1.0, 1.0], lambda ids: [1.0, 1.0])
     models.target.info = ModelInfo(f"{catalogue.CHAT}, 8-bit", 1)
-    found = plan._usual(models, sd.Settings(proposer="eagle", options={"nodes": 9}))
-    assert found.options == {**defaults.begins(catalogue.CHAT, "eagle"), "nodes": 9}
+    found = choice.usual(models, sd.Settings(proposer="eagle", options={"nodes": 9}))
+    assert found.options == {**defaults.begins(catalogue.CHAT, "eagle").options, "nodes": 9}
     models.device = "cuda"
-    assert plan._usual(models, sd.Settings(proposer="eagle")).options == {}
+    assert choice.usual(models, sd.Settings(proposer="eagle")).options == {}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "wanted"),
+    [
+        ({}, (6, "confidence")),
+        ({"draft_length": 4}, (4, "fixed")),
+        ({"draft_length": 3}, (3, "fixed")),
+        ({"length_policy": "cost-aware"}, (4, "cost-aware")),
+    ],
+)
+def test_a_length_that_somebody_sets_is_obeyed(chosen: dict[str, object], wanted: tuple[int, str]) -> None:
+    """Catches: a γ of 4 that was asked for, replaced because it is also what is meant where none is."""
+    models = scripted(lambda ids: [1.0, 1.0], lambda ids: [1.0, 1.0])
+    models.target.info = ModelInfo(f"{catalogue.CHAT}, 8-bit", 1)
+    found = choice.usual(models, sd.Settings(seed=3, **chosen).but(max_new_tokens=9))
+    assert (found.draft_length, found.length_policy) == wanted

@@ -12,6 +12,7 @@
 #endif
 
 #define LANES 16
+#define AHEAD 1
 #define ROWS 6 /* rows of a block of products: with two blocks of outputs, 24 sums stay in registers */
 #define INLINE static inline __attribute__((always_inline))
 #define EXPORT __attribute__((visibility("default")))
@@ -245,7 +246,7 @@ typedef struct {
 INLINE int64_t bytes_of_eights(int64_t n, int64_t in) { return n * (2 * in + 4 + in / 4 + 8); }
 
 INLINE void eight(const Linear *l, const Rows *x, int row, int count, int block, int second, int blocks, f32 out[ROWS][2]) {
-    int in = l->in, group = l->group, groups = in / group;
+    int in = l->in, group = l->group, groups = in / group, unit = second == block + 1 ? 2 : 1;
     const uint8_t *w = (const uint8_t *)l->weights + (int64_t)block * LANES * in;
     const uint8_t *w2 = (const uint8_t *)l->weights + (int64_t)second * LANES * in;
     const float *scales = l->scales + (int64_t)block * LANES * groups, *scales2 = l->scales + (int64_t)second * LANES * groups;
@@ -254,14 +255,21 @@ INLINE void eight(const Linear *l, const Rows *x, int row, int count, int block,
     f32 s[ROWS][2] = {};
     for (int g = 0; g < groups; g++, scales += LANES, scales2 += LANES, sums += 2) {
         i32 a[ROWS][2], b[ROWS][2];
+        /* the weights two groups on, or of the next blocks */
+        int64_t ahead = AHEAD * group * LANES;
+        if (g + AHEAD >= groups) ahead += (int64_t)(unit - 1) * LANES * in;
         for (int r = 0; r < count; r++)
             for (int half = 0; half < blocks; half++)
                 a[r][half] = (i32){} + sums[(int64_t)r * 2 * groups], b[r][half] = (i32){} + sums[(int64_t)r * 2 * groups + 1];
         for (int k = 0; k < group; k += 4, w += 4 * LANES, w2 += 4 * LANES, coarse += 4, rest += 4)
+            {
+            if (count >= 4) __builtin_prefetch(w + ahead, 0, 3);
+            if (count >= 4 && blocks == 2) __builtin_prefetch(w2 + ahead, 0, 3);
             for (int r = 0; r < count; r++) {
                 int32_t four = four_of(coarse + (int64_t)r * in), less = four_of(rest + (int64_t)r * in);
                 a[r][0] = dot(a[r][0], w, four), b[r][0] = dot(b[r][0], w, less);
                 if (blocks == 2) a[r][1] = dot(a[r][1], w2, four), b[r][1] = dot(b[r][1], w2, less);
+            }
             }
         for (int r = 0; r < count; r++)
             for (int half = 0; half < blocks; half++) {
