@@ -36,6 +36,9 @@ def goes_on(saving: Runs, run: Run, at: int) -> Run:
     assert asked is not None
     found = saving.start(asked)
     assert found.wait(20) and found.error is None
+    deadline = time.monotonic() + 20  # the library keeps it a moment after its end
+    while services.library().get(ANNA, found.id) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
     return found
 
 
@@ -58,9 +61,6 @@ def test_the_library_brings_it_back_with_the_way_to_it(saving: Runs) -> None:
     """Catches: a branch that is another run after a restart, and a trail that is lost."""
     first = run_of(saving)
     second = goes_on(saving, first, 3)
-    deadline = time.monotonic() + 20
-    while services.library().get(ANNA, second.id) is None and time.monotonic() < deadline:
-        time.sleep(0.01)
     saving.drop(second.id)
     found = keeping.find(second.id, ANNA, saving, services.library())
     assert found is not None and found is not second and found.request == second.request
