@@ -31,6 +31,7 @@ SETTINGS = (
     "DECODER",
     "DEFAULT_MODELS",
     "ENDPOINTS",
+    "FRAME_ANCESTORS",
     "IGNORE_MEMORY",
     "KERNELS",
     "LIBRARY",
@@ -51,6 +52,7 @@ HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 PATH = re.compile(r"(/([A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)*")  # RFC 3986, section 3.3
 SECRET = 32  # characters
 DATABASES = ("postgresql://", "postgresql+psycopg://", "sqlite:///")
+ORIGIN = re.compile(r"https?://(\*\.)?[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?(:\d{1,5})?")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 EVERY_ADDRESS = ("0.0.0.0", "::")  # a server that listens there has all addresses of its machine
 ADDRESSES = "<address>"
@@ -80,7 +82,7 @@ class Policy:
 
     `hosts` are the names the server answers to: an unknown name in the Host header means DNS rebinding, or a proxy that
     should be named. `ADDRESSES` among them stands for every address, and `*` alone for every name.
-    `family` is the catalogue name of the default family.
+    `family` is the catalogue name of the default family, `frames` the origins whose pages may show the app in a frame.
     """
 
     host: str = "127.0.0.1"
@@ -89,6 +91,7 @@ class Policy:
     models: Allowed = "any"
     models_root: Path | None = None
     hosts: tuple[str, ...] = ("*",)
+    frames: tuple[str, ...] = ()
     library: Path | None = None  # None: in memory, until the server stops
     database: str = ""  # the URL of a database that is used instead
     library_bytes: int = LIBRARY_BYTES  # what all visitors' runs may take
@@ -147,6 +150,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         models=cast(Allowed, models),
         models_root=Path(root).resolve() if root else None,
         hosts=named or (LOOPBACK if is_loopback(host) else (*LOOPBACK, *_own_names(host), ADDRESSES)),
+        frames=_frames(environment.get("SPECDEC_FRAME_ANCESTORS", "")),
         library=None if database else _library(environment.get("SPECDEC_LIBRARY")),
         database=database,
         library_bytes=_library_bytes(environment.get("SPECDEC_LIBRARY_MB", "")),
@@ -219,6 +223,18 @@ def _endpoints(named: str) -> tuple[str, ...]:
         except WatchError as error:
             raise ValueError(f"SPECDEC_ENDPOINTS has to name servers by their addresses: {error}") from None
     return urls
+
+
+def _frames(named: str) -> tuple[str, ...]:
+    """The origins whose pages may show the app in a frame."""
+    origins = tuple(part.strip().lower() for part in named.split(",") if part.strip())
+    for origin in origins if origins != ("*",) else ():
+        if not ORIGIN.fullmatch(origin):
+            raise ValueError(
+                "SPECDEC_FRAME_ANCESTORS has to name sites as https://lms.example or https://*.school.example, without "
+                f"a path, or be * for all, got {origin[:80]!r}."
+            )
+    return origins
 
 
 def _path(named: str) -> str:

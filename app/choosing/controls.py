@@ -157,6 +157,11 @@ def label(lane: Settings) -> str:
 
 def earlier(shown: Request) -> str | None:
     """The line above a result whose settings differ from those chosen now; None if they match."""
+    if shown.branch:
+        return (
+            f"This run goes on from an earlier one, with “{shown.trail[-1][1]}” in place of that one's own token. "
+            "Press Run to begin anew with the prompt and settings above."
+        )
     try:
         if request() == shown:
             return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from specdec_core.engine.events import Ended, Started, Step
-from specdec_core.models.tokens.chat import Chat
+from specdec_core.models.tokens.chat import Branched, Chat
 from specdec_core.record.schema import EndReason
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
@@ -39,7 +39,9 @@ ASKED_SHOWN = 400  # characters of the text so far that accompany a question
 class Request:
     """A request: a prompt, the lanes to race it through, and their names, which say what each lane is.
 
-    `names` are shorter ones, where there is little room; without them, `short` is `labels`.
+    `names` are shorter ones, where there is little room; without them, `short` is `labels`. `branch`: where it goes on
+    from another run, whose text up to there is the prompt; `trail`: the ids of the runs that led here, each with the
+    text of the token that was forced after it.
     """
 
     prompt: str
@@ -49,6 +51,8 @@ class Request:
     chat: bool = False  # wrap the prompt in the chat template, if the models have one
     system: str = ""
     names: tuple[str, ...] = field(default=(), compare=False)
+    branch: Branched | None = None
+    trail: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def short(self) -> tuple[str, ...]:
@@ -98,7 +102,7 @@ class Run(Job):
     @property
     def before(self) -> str:
         """What precedes the generated text: the prompt, separated from an answer by an empty line."""
-        return self.request.prompt + ("\n\n" if self.request.chat else "")
+        return self.request.prompt + ("\n\n" if self.request.chat and not self.request.branch else "")
 
     @property
     def finished(self) -> bool:
@@ -160,9 +164,9 @@ class Run(Job):
                 self.state = "running"
                 return words
 
-            self.templated = request.chat and family.card.chat_template
-            prompt: Any = Chat(request.prompt, request.system) if self.templated else request.prompt
-            computing = len(request.lanes)
+            self.templated = request.chat and family.card.chat_template and request.branch is None
+            message = Chat(request.prompt, request.system) if self.templated else request.prompt
+            prompt, computing = request.branch or message, len(request.lanes)
             events = family.race(
                 prompt, request.lanes, cancelled=lambda: self.stopped, ask=ask, on_place=self.placed
             )

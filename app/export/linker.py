@@ -49,18 +49,19 @@ class LinkedModule:
     exports: dict[str, str] = field(default_factory=dict)
 
 
-def link(folder: Path, entry: str, call: str) -> str:
+def link(folder: Path, entry: str, call: str, instead: Mapping[str, Path] | None = None) -> str:
     """`entry` and everything it needs as one classic script that calls `entry`'s export `call` at its end.
 
     Args:
         folder: holds all modules.
         entry: a module's path in it.
         call: a function that `entry` exports; it is called without arguments.
+        instead: files that replace modules of the folder, by the modules' paths.
 
     Raises:
         LinkError: a module is missing, imports are circular, a name is not exported, or another form is used.
     """
-    script = f"{_joined(folder, entry, call, {})}.{call}();\n".replace("import.meta.url", NOWHERE)
+    script = f"{_joined(folder, entry, call, instead or {})}.{call}();\n".replace("import.meta.url", NOWHERE)
     # Inside an inline script these would end it or hide its end; a backslash before / or ! does not change a string.
     return re.sub(r"<(?=/script|!--)", r"<\\", script, flags=re.IGNORECASE)
 

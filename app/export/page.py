@@ -265,7 +265,7 @@ def _facts(traces: Sequence[Trace]) -> list[tuple[str, list[str]]]:
         ("recorded", [head.created for head in heads]),
         ("versions", [", ".join(f"{name} {number}" for name, number in head.packages.items()) for head in heads]),
         ("ended by", [trace.end for trace in traces]),
-        ("record", [head.id for head in heads]),
+        ("record", [f"{head.id}, goes on from {of.trace}" if (of := head.branch) else head.id for head in heads]),
     ]  # fmt: skip
     return [(name, values) for name, values in rows if any(values)]
 

@@ -28,11 +28,14 @@ VIEWS = ("tree", "mask", "odds", "window")
 
 
 class Seen(Protocol):
-    """What the player reports: `cursor` has the keys in `CURSOR` and "of", once the viewer has moved; `done` is the
-    run's id in the one script run after a live run has ended, otherwise None."""
+    """What the player reports: `cursor` has the keys in `CURSOR` and "of", once the viewer has moved. The others are
+    None but in the one script run after: `done` is the run's id once a live run has ended; `branch` is a candidate to
+    go on from (`trace`: the record's id, `at`: after so many of its tokens, `token`); `back` a run of the trail."""
 
     cursor: Mapping[str, Any] | None
     done: str | None
+    branch: Mapping[str, Any] | None
+    back: str | None
 
 
 _HTML = '<div class="specdec-player"></div>\n<div hidden></div>'
@@ -61,6 +64,8 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
       own.player = mount(root, own.data, {
         setStateValue: (...args) => own.api.setStateValue(...args),
         setTriggerValue: (...args) => own.api.setTriggerValue(...args),
+        branch: (trace, at, token) => own.api.setTriggerValue("branch", { trace: trace.header.id, at, token }),
+        back: (run) => own.api.setTriggerValue("back", run),
       });
     }, () => {
       root.textContent = "The player could not be loaded. Reload the page.";
@@ -97,6 +102,8 @@ def player(key: str = "player", **shown: Any) -> Seen:
         data=data(**shown),
         on_cursor_change=lambda: None,
         on_done_change=lambda: None,
+        on_branch_change=lambda: None,
+        on_back_change=lambda: None,
     )
 
 
@@ -117,6 +124,8 @@ def data(
     present: bool = False,
     view_first: bool = False,
     addressed: bool = False,
+    branches: bool = False,
+    trail: Sequence[Mapping[str, Any]] = (),
     language: str | None = None,
 ) -> dict[str, Any]:
     """What the player's code is given to draw a run: live from its event stream, or from finished traces.
@@ -137,6 +146,8 @@ def data(
         present: presentation mode: one large lane and view.
         view_first: in a presentation, the view is above the lane, for a page whose text asks about the view.
         addressed: whether the page keeps the cursor in its address; the player then puts it there first.
+        branches: whether the viewer can go on from a candidate in the odds.
+        trail: runs that go on from each other: `run`, `text` of the token it began with, whether it is `shown`.
         language: the language of the texts, if the app has its own player catalogue for it.
     """
     from specdec_measure.sweep.totals import MIN_TOKENS
@@ -148,7 +159,7 @@ def data(
         "cursor": {name: (cursor or {}).get(name) for name in CURSOR},
         "rules": {name: dict(rule) for name, rule in (rules or {}).items()},
         "proposers": dict(proposers or {}),
-        "view_first": view_first and present,
+        "view_first": view_first and present, "branches": branches, "trail": [dict(one) for one in trail],
         "code": served.address(language),
         "least": MIN_TOKENS,
     }  # fmt: skip

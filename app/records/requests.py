@@ -8,6 +8,8 @@ from typing import Any
 
 from app.decoding.models import ModelChoice
 from app.decoding.run import Request
+from specdec_core.models.tokens.chat import Branched
+from specdec_core.record.schema import Branch
 from specdec_core.settings import Settings
 
 
@@ -20,6 +22,8 @@ def written(request: Request) -> dict[str, Any]:
         "chat": request.chat,
         "system": request.system,
         "names": request.names,
+        "branch": asdict(request.branch) if request.branch else None,
+        "trail": request.trail,
     }
 
 
@@ -29,6 +33,7 @@ def read(prompt: str, content: Mapping[str, Any]) -> Request:
     Raises:
         SpecdecError, KeyError, TypeError, ValueError: if another version of the core wrote it.
     """
+    branch = content.get("branch")
     return Request(
         prompt,
         tuple(Settings(**lane) for lane in content["lanes"]),
@@ -37,4 +42,6 @@ def read(prompt: str, content: Mapping[str, Any]) -> Request:
         content["chat"],
         content["system"],
         tuple(content.get("names", ())),
+        Branched(tuple(branch["ids"]), Branch(**branch["branch"]), branch["chat"]) if branch else None,
+        tuple((run, word) for run, word in content.get("trail", ())),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
@@ -77,10 +77,14 @@ class OwnerCookie:
     """ASGI middleware that gives each browser its secret, on page requests only.
 
     A page's many files are requested at once, and each response would otherwise set another secret.
+
+    Args:
+        framed: returns whether other sites may show the app in a frame. Behind TLS a page in a frame then gets a secret
+            for that site alone; without it, browsers keep none.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, framed: Callable[[], bool] = bool) -> None:
+        self.app, self.framed = app, framed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, and set the cookie on the response if needed."""
@@ -96,7 +100,9 @@ class OwnerCookie:
         tls = "https" in (scope.get("scheme"), headers.get("x-forwarded-proto"))
         owner = await asyncio.to_thread(_owner, cookie_parser(headers.get("cookie", "")), tls)
         value = _keys.sign(owner) if _keys else owner
-        cookie = f"{SECURE if tls else COOKIE}={value}; Path=/; Max-Age={AGE_S}; HttpOnly; SameSite=Lax"
+        inside = tls and headers.get("sec-fetch-dest") == "iframe" and self.framed()
+        cookie = f"{SECURE if tls else COOKIE}={value}; Path=/; Max-Age={AGE_S}; HttpOnly"
+        cookie += "; SameSite=None; Partitioned" if inside else "; SameSite=Lax"
         cookie += "; Secure" if tls else ""
 
         async def with_cookie(message: Message) -> None:

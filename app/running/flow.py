@@ -27,7 +27,7 @@ from specdec_core.foundations.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 
-from . import results
+from . import from_here, results
 from .by_link import find_run, missing_run_notice
 from .waiting import waiting
 
@@ -92,9 +92,9 @@ class Flow:
     def follow(self, request: Callable[[], Request]) -> None:
         """Start a run if Run was pressed, and find the one to show. `request` raises `SpecdecError` to refuse."""
         desk = self._desk
-        if self.asked:
+        if (onward := State.onward.take()) or self.asked:
             try:
-                desk.start(request())
+                desk.start(onward or request())
             except (SpecdecError, Busy) as error:
                 st.error(plain(str(error)), icon=":material/error:")
         if desk.run is not None and desk.run.deleted:
@@ -168,18 +168,14 @@ def stage(
             prompt=shown.before,
             traces=[{"label": label} for label in shown.request.short],
             present=present,
+            trail=from_here.trail(shown),
             **HERE,
         )
         if active and seen.done == shown.id:
             shown.wait(1.0)
             st.rerun()
     elif shown is not None and shown.ends:
-        run, turn = state.jump
-        traces = [
-            {"label": shown.request.short[lane], "url": shown.trace_path(lane)} for lane in sorted(shown.ends)
-        ]
-        of = f"{shown.id}.{turn}" if run == shown.id else shown.id
-        draw(of, mode="replay", traces=traces, present=present, provenance="measured", provenance_note=note)
+        _replay(shown, note)
     elif kept is not None:
         draw(
             kept.key,
@@ -201,6 +197,32 @@ def stage(
             autoplay=True,
             present=present,
         )
+
+
+def _replay(shown: Run, note: str) -> None:
+    """A finished run of this server, which can go on from a candidate that its viewer chooses."""
+    run, turn = state.jump
+    traces = [
+        {"label": shown.request.short[lane], "url": shown.trace_path(lane)} for lane in sorted(shown.ends)
+    ]
+    trail = from_here.trail(shown)
+    seen = draw(
+        f"{shown.id}.{turn}" if run == shown.id else shown.id,
+        mode="replay",
+        traces=traces,
+        present=presenter.presenting(),
+        provenance="measured",
+        provenance_note=note,
+        branches=True,
+        trail=trail,
+    )
+    if seen.branch and (onward := from_here.request(shown, seen.branch)):
+        state.onward = onward
+        st.rerun()
+    if any(seen.back == one["run"] != shown.id for one in trail):
+        address.put("run", seen.back)
+        address.drop(CURSOR)
+        st.rerun()
 
 
 def draw(of: str, *, opens: int | None = None, key: str = "player", **shown: Any) -> Seen:

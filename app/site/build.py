@@ -16,11 +16,10 @@ from app.records.examples import Example
 from specdec_core.record.trace import Trace
 
 from . import pages, scorm
-from .pages import TEXTS
+from .texts import LANGUAGES, TEXTS
 
 WELCOME = "welcome"
 ALONE = "specdec-live.html"  # the live page without the links to the others, to be handed around
-LANGUAGE = "en"
 SPACE = """---
 title: Specdec Lab
 short_description: See speculative decoding happen, live in your browser
@@ -49,8 +48,12 @@ def write(folder: Path) -> list[str]:
         path = folder / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
-    (folder / scorm.PLACE).write_bytes(scorm.package(site))
-    return [*site, scorm.PLACE]
+    packages = []
+    for TEXTS.language in LANGUAGES:
+        packages.append(scorm.place())
+        (folder / packages[-1]).write_bytes(scorm.package(site))
+    TEXTS.language = LANGUAGES[0]
+    return [*site, *packages]
 
 
 def every() -> Iterator[tuple[str, str]]:
@@ -62,13 +65,21 @@ def every() -> Iterator[tuple[str, str]]:
     families = {recipe.id: recipe.family for recipe in recorded.recipes()[0]}
     welcome = examples[WELCOME]
     yield _own("index.html", pages.start(welcome, _traces(welcome)[-1]))
-    yield "live.html", live.make(pages.navigation("live.html"))
     yield ALONE, live.make()
     yield "README.md", SPACE
     yield _own("races.html", pages.races(found, families))
     for example in found:
         yield pages.race_place(example), _race(example)
-    lessons = [_lesson(key) for _, key, _, _ in reading.titles(LANGUAGE)]
+    for TEXTS.language in LANGUAGES:
+        yield from _course(examples)
+    TEXTS.language = LANGUAGES[0]
+
+
+def _course(examples: dict[str, Example]) -> Iterator[tuple[str, str]]:
+    """The pages that are in the language of `TEXTS`."""
+    place = f"{TEXTS.folder}live.html"
+    yield place, live.make(pages.navigation(place), TEXTS.language)
+    lessons = [_lesson(key) for _, key, _, _ in reading.titles(TEXTS.language)]
     course = pages.script("course")
     yield _own("course.html", pages.course(lessons), script=course)
     for made, following in zip(lessons, [*lessons[1:], None], strict=True):
@@ -79,6 +90,7 @@ def every() -> Iterator[tuple[str, str]]:
 
 def _own(place: str, body: str, title: str = "", script: str = "") -> tuple[str, str]:
     title = title or TEXTS["title" if place == "index.html" else pages.PLACES[place]]
+    place = TEXTS.folder + place
     return place, pages.page(place, f"{title} · {TEXTS['name']}", body, script)
 
 
@@ -104,15 +116,15 @@ def _race(example: Example) -> str:
 
 
 def _lesson(key: str) -> Lesson:
-    made, problems = reading.read(LANGUAGE, key)
+    made, problems = reading.read(TEXTS.language, key)
     if made is None:
         raise ValueError(str(problems[0]))
     return made
 
 
 def _claims(examples: dict[str, Example]) -> str:
-    words = Words(LANGUAGE, reading.FOLDER)
-    found, problems = claims.every(LANGUAGE)
+    words = Words(TEXTS.language, reading.FOLDER)
+    found, problems = claims.every(TEXTS.language)
     if problems:
         raise ValueError(str(problems[0]))
     made = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
+import json
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -22,8 +23,9 @@ from app.theme import CSS, SIGNS
 from specdec_core.models.catalogue import BUNDLED
 from specdec_core.record.trace import Trace
 
+from .texts import LANGUAGES, TEXTS
+
 APP = Path(__file__).resolve().parents[1]
-TEXTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
 MARKS = {name: SIGNS[name] for name in ("accepted", "corrected", "bonus", "rejected")}
 GLYPHS = {"true": "✓", "conditional": "◐", "false": "✗"}
 ROUNDS_SHOWN = 7
@@ -35,14 +37,16 @@ PLACES = {
     "course.html": "course",
     "claims.html": "claims",
 }
+TRANSLATED = re.compile("(live|course|claims|lessons/.*).html")
 
 
 def page(here: str, title: str, body: str, script: str = "") -> str:
     """A whole document; `here` is its place in the site, such as lessons/race.html; the script runs last."""
     policy = allowing(script) if script else POLICY
+    texts = f' data-texts="{escape(json.dumps(TEXTS.script, ensure_ascii=False))}"' if script else ""
     script = script and f"<script>{script}</script>\n"
     return f"""<!doctype html>
-<html lang="en">
+<html lang="{TEXTS.language}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
@@ -53,7 +57,7 @@ def page(here: str, title: str, body: str, script: str = "") -> str:
 </head>
 <body>
 {navigation(here)}
-<main>
+<main{texts}>
 {body}
 </main>
 {script}</body>
@@ -79,12 +83,22 @@ def _style() -> str:
 
 def navigation(here: str) -> str:
     """The links to the other parts, relative, so that the site works from any folder."""
-    up = "../" * here.count("/")
+    up, own = "../" * here.count("/"), here.removeprefix(TEXTS.folder)
     links = "".join(
-        f'<a href="{up}{place}"{" aria-current=page" if place == here else ""}>{escape(TEXTS[name])}</a>'
+        f'<a href="{up}{_placed(place)}"{" aria-current=page" if place == own else ""}>{escape(TEXTS[name])}</a>'
         for place, name in PLACES.items()
     )
-    return f"<nav>{links}</nav>"
+    (other,) = (language for language in LANGUAGES if language != TEXTS.language)
+    folder = "" if other == LANGUAGES[0] else f"{other}/"
+    there = f"{up}{folder}{own if TRANSLATED.fullmatch(own) else 'course.html'}"
+    return (
+        f'<nav>{links}<a href="{there}" hreflang="{other}" lang="{other}">{escape(TEXTS["other"])}</a></nav>'
+    )
+
+
+def _placed(place: str) -> str:
+    """Where a page is in the language that is written, from the site's root."""
+    return TEXTS.folder + place if TRANSLATED.fullmatch(place) else place
 
 
 def start(example: Example, trace: Trace) -> str:
@@ -176,7 +190,7 @@ def lesson(made: Lesson, following: Lesson | None, examples: Mapping[str, Exampl
         f"<h1>{escape(made.number)} · {escape(front.title)}</h1>", html(sections["hook"].prose),
         _asked(made, "predict", outcome, _why(sections["predict"].items, right)),
         f'<div id="after"><h2>{escape(TEXTS["explain"])}</h2>', html(sections["explain"].prose),
-        runs(made.pictures.values(), examples, TEXTS["recorded"]),
+        runs(made.pictures.values(), examples, TEXTS["recorded"], up="../"),
         _asked(made, "check", _said(asked.items, made.right["check"]), _why(asked.items, asked.items)),
         "</div>",
     ]  # fmt: skip
@@ -235,10 +249,9 @@ def _answer(outcome: str, why: str) -> str:
     )
 
 
-def runs(
-    pictures: Iterable[Picture | None], examples: Mapping[str, Example], title: str, up: str = "../"
-) -> str:
-    """Links to the recorded runs that these pictures show."""
+def runs(pictures: Iterable[Picture | None], examples: Mapping[str, Example], title: str, up: str) -> str:
+    """Links to the recorded runs that these pictures show; `up` leads to the language's folder."""
+    up += "../" * TEXTS.folder.count("/")
     found: dict[str, str] = {}
     for picture in pictures:
         given = {} if picture is None else picture.given

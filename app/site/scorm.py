@@ -9,21 +9,26 @@ from collections.abc import Mapping
 from html import escape
 
 from . import pages
-from .pages import TEXTS
+from .texts import TEXTS
 
-PLACE = "specdec-course-scorm.zip"
 ENTRY = "scorm.html"
 SINCE = (1980, 1, 1, 0, 0, 0)  # a zip's first date: the same pages give the same bytes
 
 
+def place() -> str:
+    """The package's name, in the language of `TEXTS`."""
+    return f"specdec-course-scorm{'-' * bool(TEXTS.folder)}{TEXTS.folder.rstrip('/')}.zip"
+
+
 def package(site: Mapping[str, str]) -> bytes:
     """The package as a zip, from the site's pages by place: the course, its lessons, the runs they link to."""
-    lessons = sorted(place for place in site if place.startswith("lessons/"))
-    races = {race for place in lessons for race in re.findall(r'href="\.\./(races/[^"#]+)', site[place])}
+    course = f"{TEXTS.folder}course.html"
+    lessons = sorted(place for place in site if place.startswith(f"{TEXTS.folder}lessons/"))
+    races = {race for place in lessons for race in re.findall(r'href="(?:\.\./)+(races/[^"#]+)', site[place])}
     files = {ENTRY: _entry(len(lessons))}
-    for place in ("course.html", *lessons, *sorted(races)):
-        back = f'<nav><a href="{"../" * place.count("/")}course.html">{escape(TEXTS["course"])}</a></nav>'
-        files[place] = site[place].replace(pages.navigation(place), back, 1)
+    for place in (course, *lessons, *sorted(races)):
+        back = f'<nav><a href="{"../" * place.count("/")}{course}">{escape(TEXTS["course"])}</a></nav>'
+        files[place] = re.sub("<nav>.*?</nav>", back, site[place], count=1)
     found = io.BytesIO()
     with zipfile.ZipFile(found, "w") as packed:
         for place, text in {"imsmanifest.xml": _manifest(files), **files}.items():
@@ -34,7 +39,7 @@ def package(site: Mapping[str, str]) -> bytes:
 def _entry(lessons: int) -> str:
     title, script = escape(f"{TEXTS['name']} · {TEXTS['course']}"), pages.script("lms")
     return f"""<!doctype html>
-<html lang="en">
+<html lang="{TEXTS.language}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{pages.allowing(script)}; frame-src 'self'">
@@ -48,8 +53,8 @@ iframe {{ display: block; inline-size: 100%; block-size: 100%; border: 0; }}
 </style>
 </head>
 <body>
-<noscript><a href="course.html">{title}</a></noscript>
-<iframe title="{title}" data-lessons="{lessons}"></iframe>
+<noscript><a href="{TEXTS.folder}course.html">{title}</a></noscript>
+<iframe title="{title}" data-lessons="{lessons}" data-course="{TEXTS.folder}course.html"></iframe>
 <script>{script}</script>
 </body>
 </html>

@@ -22,6 +22,7 @@ from app.lanes.fields import Field
 from specdec_core.settings import Settings
 
 if TYPE_CHECKING:  # it imports the decoder, which a page without lanes does not need
+    from app.decoding.run import Request
     from app.lanes.lane import Lane
     from specdec_measure.watching.numbers import Watched
 
@@ -170,6 +171,8 @@ class State:
     # The run
     noted = Kept[dict[str, str]](dict)  # by page, the run that was written to its address
     example_shown = Kept[str | None](_nothing)  # the recorded example shown before it
+    onward: Kept[Request | None] = Kept(_nothing)  # the run that is to go on from the one that is shown
+    trail = Kept[list[tuple[str, str | None]]](list)  # runs that go on from each other; see running.from_here
     jump = Kept[tuple[str, int]](lambda: ("", 0))  # a run, and how often its player was sent to a position
     not_shared = Kept(lambda: False)  # whether the library could not share the run just now
 

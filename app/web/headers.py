@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from functools import cache
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -18,8 +19,11 @@ from .below import UNNAMED, inside, refuse
 ROOMS = re.compile(r"/r(/|$)")
 
 
-def content_security_policy(*, streamlit: bool) -> str:
-    """The policy: everything from this server, and on Streamlit's pages what its front end needs, one by one."""
+@cache
+def content_security_policy(*, streamlit: bool, frames: tuple[str, ...] = ()) -> str:
+    """The policy: everything from this server, and on Streamlit's pages what its front end needs, one by one.
+
+    `frames`: the other origins whose pages may show it in a frame."""
     rules = {
         "default-src": ["'self'"],
         # Components' code comes as blob URLs. Plotly needs no 'unsafe-eval'; Vega's charts would.
@@ -33,7 +37,7 @@ def content_security_policy(*, streamlit: bool) -> str:
         "object-src": ["'none'"],
         "base-uri": ["'self'"],
         "form-action": ["'self'"],
-        "frame-ancestors": ["'self'"],
+        "frame-ancestors": ["'self'", *frames],
     }
     return "; ".join(" ".join([name, *sources]) for name, sources in rules.items())
 
@@ -106,15 +110,15 @@ class SecurityHeaders:
 
     Args:
         path: returns the path that the app is below, as in the operator's policy.
+        frames: returns the origins whose pages may show the app in a frame, likewise; none may show a room.
     """
 
-    def __init__(self, app: ASGIApp, path: Callable[[], str] = str) -> None:
-        self.app, self.path = app, path
-        # A room's pages are our own, and strangers' words are on them.
-        self.policy = {page: content_security_policy(streamlit=page) for page in (True, False)}
+    def __init__(
+        self, app: ASGIApp, path: Callable[[], str] = str, frames: Callable[[], tuple[str, ...]] = tuple
+    ) -> None:
+        self.app, self.path, self.frames = app, path, frames
         self.headers = {
             "X-Content-Type-Options": "nosniff",
-            "X-Frame-Options": "SAMEORIGIN",
             "Referrer-Policy": "no-referrer",  # a page's address contains the prompt
             "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
         }
@@ -126,8 +130,14 @@ class SecurityHeaders:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                policy = self.policy[not ROOMS.match(scope["path"].removeprefix(self.path()))]
-                MutableHeaders(scope=message).update(self.headers | {"Content-Security-Policy": policy})
+                # A room's pages are our own, and strangers' words are on them.
+                own = bool(ROOMS.match(scope["path"].removeprefix(self.path())))
+                frames = () if own else self.frames()
+                policy = content_security_policy(streamlit=not own, frames=frames)
+                older = {} if frames else {"X-Frame-Options": "SAMEORIGIN"}  # which cannot name origins
+                MutableHeaders(scope=message).update(
+                    self.headers | older | {"Content-Security-Policy": policy}
+                )
             await send(message)
 
         await self.app(scope, receive, with_headers)

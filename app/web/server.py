@@ -63,11 +63,15 @@ app = st.App(
     routes=routes(),
     middleware=[
         Middleware(EndingStreams),
-        Middleware(SecurityHeaders, path=lambda: services.operator().path),
+        Middleware(
+            SecurityHeaders,
+            path=lambda: services.operator().path,
+            frames=lambda: services.operator().frames,
+        ),
         Middleware(PathPrefix, path=lambda: services.operator().path),
         Middleware(KnownHosts, hosts=lambda: services.operator().hosts),
         Middleware(OwnPages),
-        Middleware(visitor.OwnerCookie),
+        Middleware(visitor.OwnerCookie, framed=lambda: bool(services.operator().frames)),
         Middleware(PageStyle, style=lambda: presenter.look() + landing.STYLE),
     ],
     lifespan=lifespan,

@@ -12,9 +12,9 @@ from typing import Self
 from specdec_core.foundations.errors import ModelError, SettingsError, kind_of
 from specdec_core.models.bundle import HubModel, Models
 from specdec_core.models.sizes import head_info
-from specdec_core.models.tokens.chat import Chat, Prompt
+from specdec_core.models.tokens.chat import Branched, Chat, Prompt
 from specdec_core.proposers import Proposer, Resources, TreeShape
-from specdec_core.record.schema import Header, Round
+from specdec_core.record.schema import Branch, Header, Round
 from specdec_core.round import Context
 from specdec_core.rules import Rule
 from specdec_core.runtime.machine import packages
@@ -81,6 +81,7 @@ class Plan:
     prompt: str
     prompt_ids: list[int]
     chat: Chat | None
+    branch: Branch | None
     target: Reader
     proposer: Proposer
     rule: Rule
@@ -109,7 +110,8 @@ class Plan:
         text, ids = read_prompt(models, prompt)
         start = models.decoder_start
         check_window(models, ids, settings.max_new_tokens)
-        if isinstance(prompt, Chat) and models.turn_end is not None:
+        answers = isinstance(prompt, Chat) or (isinstance(prompt, Branched) and prompt.chat)
+        if answers and models.turn_end is not None:
             models = replace(models, eos=models.eos | {models.turn_end})
         source, tokens = ([], ids) if start is None else (ids, [start])
         models = models.reading(source)
@@ -134,6 +136,7 @@ class Plan:
             prompt=text,
             prompt_ids=ids,
             chat=prompt if isinstance(prompt, Chat) else None,
+            branch=prompt.branch if isinstance(prompt, Branched) else None,
             target=resources.target,
             proposer=kind(resources, choice.options),
             rule=choice.rule(choice.rule_options),
@@ -185,6 +188,7 @@ class Plan:
             decoder_start=self.start,
             chat=self.chat is not None,
             system=self.chat.system if self.chat else "",
+            branch=self.branch,
         )
 
     def names(self, rounds: Iterable[Round], output: Iterable[int]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from operator import index
 
 from specdec_core.foundations.errors import PromptError
 from specdec_core.models.bundle import Models
-from specdec_core.models.tokens.chat import MAX_PROMPT_CHARACTERS, MAX_SYSTEM, Chat, Prompt
+from specdec_core.models.tokens.chat import MAX_PROMPT_CHARACTERS, MAX_SYSTEM, Branched, Chat, Prompt
 
 
 def check_window(models: Models, ids: Sequence[int], more: int) -> None:
@@ -81,7 +81,7 @@ def read_prompt(models: Models, prompt: Prompt) -> tuple[str, list[int]]:
                 f"{models.target.vocabulary - 1}: tokenizer and model do not belong together."
             )
     else:
-        ids = token_ids(prompt)
+        ids = list(prompt.ids) if isinstance(prompt, Branched) else token_ids(prompt)
         width = models.target.vocabulary
         bad = next((token for token in ids if not 0 <= token < width), None)
         if bad is not None:

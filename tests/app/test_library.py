@@ -61,6 +61,26 @@ def test_a_browser_gets_one_secret_with_the_page_and_keeps_it() -> None:
         assert "; Secure" in client.get("/", headers={"Accept": "text/html"}).headers["set-cookie"]
 
 
+def test_a_page_in_another_sites_frame_keeps_a_secret_for_that_site_behind_tls() -> None:
+    """Catches: a cookie that a browser refuses in a frame, and a laxer one where nobody frames the app."""
+
+    def page(_: object) -> PlainTextResponse:
+        return PlainTextResponse("page")
+
+    framed = {"Accept": "text/html", "Sec-Fetch-Dest": "iframe"}
+    for allowed, base, given, inside in (
+        (True, "https://lab.example", framed, True),
+        (True, "https://lab.example", {"Accept": "text/html"}, False),
+        (True, "http://lab.example", framed, False),
+        (False, "https://lab.example", framed, False),
+    ):
+        own = Middleware(visitor.OwnerCookie, framed=lambda allowed=allowed: allowed)
+        with TestClient(Starlette(routes=[Route("/", page)], middleware=[own]), base_url=base) as client:
+            cookie = client.get("/", headers=given).headers["set-cookie"]
+        assert ("; SameSite=None; Partitioned; Secure" in cookie) is inside
+        assert ("; SameSite=Lax" in cookie) is not inside
+
+
 @pytest.mark.parametrize("value", ["", "short", "x" * 65, "a b" * 12, "ä" * 40, "../" * 12])
 def test_a_cookie_that_we_did_not_make_names_nobody(value: str) -> None:
     assert visitor.named({visitor.COOKIE: value}) is None

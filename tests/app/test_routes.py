@@ -21,6 +21,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 
+from app import config as policy
 from app import services
 from app.decoding.run import Request, Run
 from app.decoding.runs import Runs
@@ -113,6 +114,21 @@ def test_every_response_has_the_security_headers(client: TestClient) -> None:
         scripts = policy.split("script-src")[1].split(";")[0]
         assert "unsafe-inline" not in scripts
         assert "unsafe-eval" not in scripts
+
+
+def test_an_operator_names_who_may_frame_the_app() -> None:
+    """Catches: a site that is named and still refused, a room in a frame, a policy kept from before."""
+    named = policy.read(
+        {"SPECDEC_LIBRARY": "", "SPECDEC_FRAME_ANCESTORS": "https://LMS.example:8443 , https://*.b.example"}
+    )
+    assert named.frames == ("https://lms.example:8443", "https://*.b.example")
+    app = Starlette(middleware=[Middleware(SecurityHeaders, frames=lambda: named.frames)])
+    with TestClient(app) as client:
+        shown, room = client.get("/lab").headers, client.get("/r/abc").headers
+    wanted = "frame-ancestors 'self' https://lms.example:8443 https://*.b.example"
+    assert shown["content-security-policy"].endswith(wanted) and "x-frame-options" not in shown
+    assert room["content-security-policy"].endswith("frame-ancestors 'self'")
+    assert room["x-frame-options"] == "SAMEORIGIN"
 
 
 def test_a_stream_has_numbered_events_from_started_to_done(client: TestClient, run: Run) -> None:

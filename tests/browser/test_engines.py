@@ -211,3 +211,12 @@ def test_the_live_page_decodes_from_its_file(driver: WebDriver, tmp_path: Path) 
         20,
         lambda: ask(plain),
     )
+    ask("all('.panel-tab').find((one) => one.textContent === 'Odds')?.click()")
+    until(
+        lambda: bool(ask("return document.getElementById('player').shadowRoot.querySelector('.from-here')")),
+        20,
+    )
+    ask("all('.from-here')[1].focus()")
+    ActionChains(driver).send_keys(Keys.ENTER).perform()
+    until(lambda: ask("return all('.runs button').length") == 2, WAIT_S)
+    until(lambda: bool(ask("return all('.player:not(.is-live) .lane .forced').length")), WAIT_S)

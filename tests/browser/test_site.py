@@ -14,7 +14,10 @@ from specdec_measure.adapters import foreign
 from tests.browser.conftest import Sight, expect
 from tests.player.samples import spec_trace
 
-OWN = ("index.html", "live.html", "races.html", "course.html", "lessons/draft-verify.html", "claims.html")
+OWN = (
+    *("index.html", "live.html", "races.html", "course.html", "lessons/draft-verify.html"),
+    *("de/live.html", "de/course.html", "de/lessons/draft-verify.html", "de/claims.html", "claims.html"),
+)
 
 
 def test_the_site_works_from_disk(browser: Browser, tmp_path: Path, complaints: Sight) -> None:

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 
 from app.course import progress
 from app.course.files import reading
-from app.site.build import LANGUAGE, write
+from app.site.build import write
 from tests.browser import axe
 from tests.browser.conftest import Sight, expect
 
@@ -73,12 +73,34 @@ def test_an_answer_is_shown_once_one_is_locked(page: Page, site: Path) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_the_course_is_in_german_as_well(page: Page, site: Path) -> None:
+    """Catches: a sentence of the script in the other language, answers that one language does not know of, no way to
+    the same lesson in the other."""
+    page.goto((site / "lessons/race.html").as_uri())
+    page.get_by_role("link", name="Deutsch").click()
+    page.wait_for_url("**/de/lessons/race.html")
+    assert page.locator("html").get_attribute("lang") == "de"
+    asked = page.get_by_role("group", name="Zuerst vorhersagen")
+    asked.locator("input[value=both]").check()
+    page.get_by_role("button", name="Antwort festlegen").click()
+    expect(asked.locator(".verdict").first).to_have_text("✗ Nicht richtig und festgelegt.")
+    yours = "getComputedStyle(document.querySelector('label:has(:checked) span'), '::after').content"
+    assert page.evaluate(yours) == '" (Ihre Antwort)"'
+    expect(page.get_by_role("heading", name="Warum")).to_be_visible()
+    page.get_by_role("link", name="Kurs", exact=True).click()
+    status = "Vorhersagen: 1 von 25 festgelegt, 0 richtig. Prüfungen: 0 von 25 festgelegt, 0 richtig."
+    expect(page.locator("#progress [role=status]")).to_contain_text(status)
+    axe.check(page, "the course in German")
+    page.get_by_role("link", name="English").click()
+    expect(page.locator("#progress [role=status]")).to_contain_text("Predictions: 1 of 25 locked, 0 right.")
+
+
 def test_numbers_and_several_answers_are_judged_as_in_the_lab(page: Page, site: Path) -> None:
     """Catches: a tolerance that is forgotten, some of the right options that count as all, a number out of range."""
     for key, given in (
         ("length", 3.9), ("length", 4.5), ("draft-verify", 3.0), ("tokens", ["a"]), ("tokens", ["h", "e", "b", "a"]),
     ):  # fmt: skip
-        lesson, _ = reading.read(LANGUAGE, key)
+        lesson, _ = reading.read("en", key)
         page.goto((site / f"lessons/{key}.html").as_uri())
         page.evaluate("localStorage.clear()")
         page.reload()

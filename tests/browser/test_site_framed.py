@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, FrameLocator, Page
 
 from app.course.files import reading
-from app.site.build import LANGUAGE, write
+from app.site.build import write
 from tests.browser.conftest import ROOT, Sight, expect, until
 
 MOST_KEPT = 4096  # characters of cmi.suspend_data
@@ -121,8 +121,8 @@ def test_a_platform_is_told_and_gives_back_what_was_locked(page: Page, site: Pat
 def test_all_checks_complete_the_course_and_fit_into_what_a_platform_keeps(page: Page, port: int) -> None:
     """Catches: a course that is never complete, a score of the wrong share, answers too long to be kept."""
     kept = {}
-    for at, (_, key, _, _) in enumerate(reading.titles(LANGUAGE)):
-        lesson, _ = reading.read(LANGUAGE, key)
+    for at, (_, key, _, _) in enumerate(reading.titles("en")):
+        lesson, _ = reading.read("en", key)
         assert lesson is not None
         every = list(lesson.sections["predict"].items)
         guess = {"several": every, "number": 99.123, "choice": max(every, key=len, default="")}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 
 import pytest
 
 import specdec_core as sd
 from specdec_core.models.assembling import assemble
 from specdec_core.models.bundle import Models
-from specdec_core.models.tokens.chat import MAX_SYSTEM
+from specdec_core.models.tokens.chat import MAX_SYSTEM, Branched
 from specdec_measure.portable import transformers_vllm as portable
 from specdec_measure.sweep import cases
 from specdec_measure.sweep.cases import Case
@@ -43,6 +44,18 @@ def test_a_message_is_decoded_as_its_templated_tokens(models: Models) -> None:
         assert trace.audit() == []
     assert models.chat_text("a", "b") == "<system> b\n<user> a\n<assistant> "
     assert "system" not in models.chat_text("a")
+
+
+def test_a_branch_of_an_answer_ends_with_the_turn(models: Models) -> None:
+    """Catches: an answer that goes on beyond its end after a forced token, a second branch that forgets it is one."""
+    first = sd.decode(models, sd.Chat("the cat"), PLAIN)
+    plain = sd.decode(models, list(Branched.of(first, 2, 5).ids), PLAIN)
+    end = plain.token_ids[-1]
+    ending = replace(models, turn_end=end)
+    second = sd.decode(ending, Branched.of(first, 2, 5), PLAIN)
+    assert second.token_ids == plain.token_ids[: plain.token_ids.index(end) + 1] and second.end == "eos"
+    assert not second.header.chat and second.header.branch is not None
+    assert Branched.of(second, 0, 5, chat=True).chat and not Branched.of(second, 0, 5).chat
 
 
 def test_the_record_says_it_and_older_ones_still_open(models: Models) -> None:

@@ -84,3 +84,12 @@ def tie(core: dict[str, Any], found: dict[str, Any]) -> float | None:
     places = [position for row in core["rounds"] for position in row["positions"]]
     first, second = places[at]["model_p"]["prob"][:2]
     return float(first - second)
+
+
+def rounds(trace: dict[str, Any]) -> list[Any]:
+    """What was guessed, how it was judged, and what came of it."""
+    columns = ("token", "parent", "verdict")
+    return [
+        [*(row["nodes"][name] for name in columns), row["committed"], row["draft_passes"]]
+        for row in trace["rounds"]
+    ]

@@ -18,6 +18,12 @@ async function models(build) {
   return { target: one("specdec-target"), draft: one("specdec-draft"), tokenizer, machine: "node", version: "test", usual: job.usual, titles: {} };
 }
 
+/** What was guessed, judged and written. */
+const shortened = ({ output, rounds }) => ({
+  output: { ids: output.ids },
+  rounds: rounds.map(({ nodes, committed, draft_passes }) => ({ nodes, committed, draft_passes })),
+});
+
 const tasks = {
   encode: ({ texts }) => texts.map((text) => tokenizer.encode(text)),
   names: ({ ids }) => tokenizer.names(ids),
@@ -28,7 +34,7 @@ const tasks = {
   continuations: ({ cases }) => cases.map(([ids, typed]) => tokenizer.continuation(ids, typed)),
   uniforms: ({ keys }) => keys.map((key) => uniforms(...key)),
   relaxed: () => relaxed(),
-  async runs({ build, runs }) {
+  async runs({ build, runs, brief = false }) {
     const found = [];
     const loaded = await models(build);
     for (const { prompt, ids, lanes, typed = [], stop = Number.POSITIVE_INFINITY, branch = null } of runs) {
@@ -40,7 +46,7 @@ const tasks = {
         cancelled: () => said.filter((type) => type === "step").length >= stop,
         pause: async () => {},
       });
-      found.push({ traces, said });
+      found.push({ traces: brief ? traces.map(shortened) : traces, said });
     }
     return found;
   },

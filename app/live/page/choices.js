@@ -5,6 +5,8 @@
  * @typedef {Omit<Wanted, "draft_length"|"max_new_tokens"> & {prompt: string, gamma: number, tokens: number, plain: boolean}} Choices
  */
 
+import { say } from "./words.js";
+
 const NAMES = /** @type {const} */ (["prompt", "proposer", "rule", "temperature", "gamma", "seed", "tokens"]);
 const HALF = /\p{Surrogate}/gu; // of a character
 const MOST_PROMPT = 4_000; // characters
@@ -46,7 +48,10 @@ export function lanes({ proposer, rule, temperature, gamma, seed, tokens, plain 
 /** Why these cannot be run, as a sentence. @param {Choices} choices @returns {string|null} */
 export function refused({ rule, temperature, proposer }) {
   if (rule === "exact-match" && temperature > 0 && proposer !== "none")
-    return `Exact match keeps only the model's most likely token, so it needs temperature 0, and the temperature is ${temperature}. Set it to 0 or choose speculative sampling.`;
+    return say(
+      "Exact match keeps only the model's most likely token, so it needs temperature 0, and the temperature is {temperature}. Set it to 0 or choose speculative sampling.",
+      { temperature },
+    );
   return null;
 }
 

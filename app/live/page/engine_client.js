@@ -7,6 +7,8 @@
  * @import { Stream } from "../../player/static/feed/feed.js"
  */
 
+import { say } from "./words.js";
+
 /** @typedef {Message & {type: string} | {type: "loaded", fused: boolean} | {type: "curve", curve: Curve} | {type: "failed", message: string}} Said */
 
 export class EngineClient {
@@ -20,11 +22,13 @@ export class EngineClient {
     this.worker = new Worker(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
     this.worker.onmessage = ({ data }) => {
       const said = JSON.parse(data);
-      if (this.running) this.#pass(data);
+      if (said.type === "error") said.message = say(said.message, said.values);
+      if (this.running) this.#pass(said.type === "error" ? JSON.stringify(said) : data);
       if (said.type === "done" || said.type === "failed") this.running = false;
       heard(said);
     };
-    this.worker.onerror = ({ message }) => heard({ type: "failed", message: message || "The engine did not start." });
+    this.worker.onerror = ({ message }) =>
+      heard({ type: "failed", message: message || say("The engine did not start.") });
   }
 
   /** @param {string} data */

@@ -14,11 +14,11 @@
 import { el, setText } from "../../player/static/dom/dom.js";
 import { nonNull } from "../../player/static/dom/non_null.js";
 import { mount } from "../../player/static/player.js";
-import { quote } from "../../player/static/text/text.js";
 import { chosen, fill, lanes, linked, refused } from "./choices.js";
 import { files, textOf } from "./embedded.js";
 import { EngineClient } from "./engine_client.js";
 import { gained, table } from "./figures.js";
+import { say } from "./words.js";
 
 const COPIED_MS = 2_500;
 const byId = (/** @type {string} */ name) => nonNull(document.getElementById(name));
@@ -44,7 +44,7 @@ class LivePage {
   curve = null;
   /** @type {Lane[]} */
   lanes = [];
-  /** @type {{name: string, lanes: Lane[]}[]} the runs that led to the one that is shown */
+  /** @type {{text: string|null, lanes: Lane[]}[]} runs that go on from each other, each with the token it began with */
   trail = [];
   /** @type {(() => void)|null} what waits for the run to end */
   next = null;
@@ -65,6 +65,7 @@ class LivePage {
         return null;
       },
       branch: (trace, at, token) => this.begin(branched(trace, at, token)),
+      back: (run) => this.show(Number(run)),
     });
     this.wire();
     if (!fill(this.form, location.hash)) this.form.reset();
@@ -84,6 +85,8 @@ class LivePage {
       autoplay: false,
       prompt: chosen(this.form).prompt,
       compared: true,
+      branches: true,
+      trail: this.trail.map(({ text, lanes }, at) => ({ run: String(at), text, shown: lanes === this.lanes })),
       rules,
       proposers,
       least,
@@ -143,7 +146,7 @@ class LivePage {
       this.next = () => this.begin(from);
       return this.halt();
     }
-    if (!from) this.trail = [];
+    this.trail.length = from ? this.trail.findIndex(({ lanes }) => lanes === this.lanes) + 1 : 0;
     try {
       history.replaceState(null, "", linked(choices));
     } catch {
@@ -151,10 +154,10 @@ class LivePage {
     }
     this.runs += 1;
     this.lanes = [];
-    setText(this.status, "Decoding in this browser …");
+    setText(this.status, say("Decoding in this browser …"));
     setText(byId("figures"), "");
     this.busy(true);
-    this.trail.push({ name: from ? `⤷ ${quote(from.text)}` : "First run", lanes: [] });
+    this.trail.push({ text: from ? from.text : null, lanes: this.lanes });
     const [ids, branch] = from ? [from.ids, from.branch] : [null, null];
     this.client.send({ type: "run", prompt: choices.prompt, ids, lanes: lanes(choices), branch });
     this.now = this.data(`run ${this.runs}`);
@@ -173,7 +176,7 @@ class LivePage {
 
   measure() {
     if (!this.loaded || this.client.running) return;
-    setText(byId("curve-status"), "Measuring …");
+    setText(byId("curve-status"), say("Measuring …"));
     this.client.send({ type: "measure" });
   }
 
@@ -181,7 +184,7 @@ class LivePage {
   hear(said) {
     if (said.type === "loaded") {
       this.loaded = true;
-      setText(byId("build"), said.fused ? "relaxed SIMD, fused sums" : "plain SIMD");
+      setText(byId("build"), say(said.fused ? "relaxed SIMD, fused sums" : "plain SIMD"));
       this.busy(false);
       this.begin();
       document.dispatchEvent(new Event("wheel")); // nobody pressed Run: the page does not move by itself
@@ -191,12 +194,15 @@ class LivePage {
     else if (said.type === "curve") {
       this.curve = said.curve;
       byId("curve").replaceChildren(table(said.curve));
-      setText(byId("curve-status"), "Measured in this browser just now: medians of five.");
+      setText(byId("curve-status"), say("Measured in this browser just now: medians of five."));
       this.conclude();
     } else if (said.type === "error") setText(this.status, String(said.message));
     else if (said.type === "failed") {
       this.busy(false);
-      setText(this.status, `The engine stopped: ${said.message} Reload the page to begin anew.`);
+      setText(
+        this.status,
+        say("The engine stopped: {message} Reload the page to begin anew.", { message: said.message }),
+      );
     } else if (said.type === "done") this.finish();
   }
 
@@ -209,10 +215,8 @@ class LivePage {
     if (!first) return;
     const ended = this.lanes.some(({ trace }) => trace.end === "cancelled");
     if (first.trace.header?.branch) this.words.value = first.trace.header.prompt ?? "";
-    this.trail[this.trail.length - 1].lanes = this.lanes;
-    this.drawTrail();
     const stopped = "Stopped. What was decoded until then is below.";
-    setText(this.status, ended ? stopped : "Done. Step through it below, or change the words and run again.");
+    setText(this.status, say(ended ? stopped : "Done. Step through it below, or change the words and run again."));
     if (this.curve) this.conclude();
     else this.measure();
   }
@@ -222,21 +226,12 @@ class LivePage {
     if (traces.length) setText(byId("figures"), gained(traces, this.curve));
   }
 
-  /** The runs that led here; each can be shown again, and gone on from elsewhere. */
-  drawTrail() {
-    const buttons = this.trail.map(({ name, lanes }, at) => {
-      const button = el("button", { type: "button", "aria-current": lanes === this.lanes }, name);
-      button.onclick = () => {
-        this.trail.length = at + 1;
-        this.lanes = lanes;
-        this.now = { ...this.data(null), traces: lanes };
-        this.player.update(this.now);
-        this.drawTrail();
-        this.conclude();
-      };
-      return button;
-    });
-    byId("trail").replaceChildren(...(buttons.length > 1 ? buttons : []));
+  /** A run of the trail again; one can go on from it elsewhere. @param {number} at */
+  show(at) {
+    this.lanes = this.trail[at].lanes;
+    this.now = { ...this.data(null), traces: this.lanes };
+    this.player.update(this.now);
+    this.conclude();
   }
 
   async share() {
@@ -245,10 +240,10 @@ class LivePage {
     const usual = button.textContent;
     try {
       await navigator.clipboard.writeText(address);
-      setText(button, "Copied");
+      setText(button, say("Copied"));
     } catch {
       location.hash = linked(chosen(this.form));
-      setText(button, "In the address bar");
+      setText(button, say("In the address bar"));
     }
     setTimeout(() => setText(button, String(usual)), COPIED_MS);
   }
@@ -263,7 +258,7 @@ function branched({ header, output, texts }, at, token) {
 /** Draw the page, then load what lies behind it. */
 export function openPage() {
   if (typeof WebAssembly !== "object")
-    return setText(byId("status"), "This browser has no WebAssembly, which the models need.");
+    return setText(byId("status"), say("This browser has no WebAssembly, which the models need."));
   const page = new LivePage();
   const load = () => page.load().catch(({ message }) => page.hear({ type: "failed", message }));
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", load);

@@ -56,8 +56,8 @@ async function run({ prompt, ids, lanes, branch }) {
   };
   const room = target.positions - start.ids.length;
   if (room < 2) {
-    const message = `This text has ${start.ids.length} tokens, and the model reads at most ${target.positions}. Shorten it.`;
-    say({ type: "error", message });
+    const message = "This text has {tokens} tokens, and the model reads at most {most}. Shorten it.";
+    say({ type: "error", message, values: { tokens: start.ids.length, most: target.positions } });
     say({ type: "done" });
     return;
   }

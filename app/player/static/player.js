@@ -78,6 +78,7 @@ class Player {
     opened: () => this.reporter.soon(),
     answer: (number, words) =>
       this.api.answer ? this.api.answer(number, words) : answer(String(this.data.events), number, words),
+    back: (run) => this.api.back?.(run),
   });
   box = this.screen.box;
   opening = createOpening({
@@ -152,7 +153,6 @@ class Player {
     this.api = api;
     this.data = first;
     this.root.replaceChildren(this.box);
-    this.screen.views.odds.branches = Boolean(api.branch);
     this.box.addEventListener("click", (event) => {
       const from = /** @type {HTMLElement|null} */ (elementOf(event).closest(".from-here"))?.dataset;
       const { trace } = this.lanes[this.view?.focus?.lane ?? -1] ?? {};
@@ -314,9 +314,7 @@ class Player {
   /** @param {Data} next */
   update(next) {
     this.data = next;
-    this.screen.setTheme();
-    this.screen.setPresenting(Boolean(this.data.present));
-    this.screen.box.classList.toggle("views-first", Boolean(this.data.view_first));
+    this.screen.dress(next, Boolean(this.api.branch));
     const name = nameOf(this.data);
     const requested = JSON.stringify(this.data.cursor ?? null);
     if (name !== this.source && name !== this.ended) {

@@ -9,11 +9,17 @@ import { el, setText } from "../../player/static/dom/dom.js";
 import { nonNull } from "../../player/static/dom/non_null.js";
 import { platform, read, where, write } from "./kept.js";
 
+/** @type {Record<string, string>} what is said here, in the page's language */
+const T = JSON.parse(document.querySelector("main")?.dataset.texts ?? "{}");
+
+/** A sentence with its values. @param {string} name @param {Record<string, string|number>} values */
+const said = (name, values) => T[name].replace(/\{(\w+)\}/g, (_, value) => String(values[value]));
+
 /** One question, made from what the page says without a script. */
 class Question {
   /** @type {HTMLInputElement[]} */
   inputs;
-  lock = el("button", { type: "button", class: "main", disabled: true }, "Lock my answer");
+  lock = el("button", { type: "button", class: "main", disabled: true }, T.lock);
   verdict = el("p", { class: "verdict", tabindex: -1 });
 
   /** @param {HTMLElement} part @param {() => void} locked */
@@ -37,7 +43,7 @@ class Question {
   number() {
     const { low = "", high = "", step = "" } = this.part.dataset;
     const input = el("input", { type: "number", min: low, max: high, step });
-    this.part.prepend(el("label", {}, `Your prediction, from ${low} to ${high} `, input));
+    this.part.prepend(el("label", {}, said("range", { low, high }), input));
     return input;
   }
 
@@ -100,18 +106,19 @@ class Question {
     this.lock.hidden = true;
     this.details.hidden = this.verdict.hidden = false;
     this.details.open = true;
-    setText(nonNull(this.details.querySelector("summary")), "The answer");
-    setText(this.verdict, this.isRight(given) ? "✓ Right, and locked." : "✗ Not right, and locked.");
+    setText(nonNull(this.details.querySelector("summary")), T.answer);
+    setText(this.verdict, this.isRight(given) ? T.right : T.wrong);
   }
 }
 
 /** @param {Answer|undefined} answer */
-const marked = (answer) => (answer ? (answer.right ? "✓ right" : "✗ not right") : "not yet");
+const marked = (answer) => (answer ? (answer.right ? T.is_right : T.is_wrong) : T.open);
 
 /** @param {Kept} kept @param {string[]} lessons @param {"predict"|"check"} name */
 function counted(kept, lessons, name) {
   const found = lessons.flatMap((lesson) => kept[lesson]?.[name] ?? []);
-  return `${found.length} of ${lessons.length} locked, ${found.filter((answer) => answer.right).length} right`;
+  const right = found.filter((answer) => answer.right).length;
+  return said("counted", { locked: found.length, all: lessons.length, right });
 }
 
 /** The file that the lab's course continues from. */
@@ -127,28 +134,27 @@ function overview(place) {
   const rows = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("li[data-lesson]")]);
   const notes = rows.map((row) => row.appendChild(el("p", { class: "small" })));
   const sum = el("p", { role: "status" });
-  const file = el("button", { type: "button" }, "Save progress as a file");
+  const file = el("button", { type: "button" }, T.save);
   const clear = el("button", { type: "button" });
-  const usual = "Clear progress";
   const draw = () => {
     const kept = read();
     const lessons = rows.map((row) => row.dataset.lesson ?? "");
     lessons.forEach((lesson, at) => {
       const { predict, check } = kept[lesson] ?? {};
-      setText(nonNull(notes[at]), `Prediction: ${marked(predict)} · Check: ${marked(check)}`);
+      setText(nonNull(notes[at]), said("each", { predict: marked(predict), check: marked(check) }));
     });
-    const predicted = counted(kept, lessons, "predict");
-    setText(sum, `Predictions: ${predicted}. Checks: ${counted(kept, lessons, "check")}. ${where()}`);
+    const [predict, check] = [counted(kept, lessons, "predict"), counted(kept, lessons, "check")];
+    setText(sum, `${said("sum", { predict, check })} ${T[where()]}`);
     file.disabled = clear.disabled = Object.keys(kept).length === 0;
-    setText(clear, usual);
+    setText(clear, T.clear);
   };
   file.addEventListener("click", save);
   clear.addEventListener("click", () => {
-    if (clear.textContent === usual) return setText(clear, "Press again to clear all answers");
+    if (clear.textContent === T.clear) return setText(clear, T.sure);
     write({});
     draw();
   });
-  clear.addEventListener("blur", () => setText(clear, usual));
+  clear.addEventListener("blur", () => setText(clear, T.clear));
   place.append(sum, file, ...(platform() ? [] : [clear]));
   window.addEventListener("pageshow", draw); // also when one comes back to it
 }

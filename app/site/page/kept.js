@@ -29,12 +29,11 @@ function keeper() {
   }
 }
 
-/** Where answers are kept, in one sentence. */
+/** Where answers are kept. @returns {"platform"|"nothing"|"apart"|"browser"} `apart`: in this browser, opened from disk */
 export function where() {
-  if (platform()) return "Kept by your course platform.";
-  if (keeper() === page) return "Not kept: the browser stores nothing for this page.";
-  const apart = location.protocol === "file:" ? " Opened from disk, Firefox keeps each page's answers apart." : "";
-  return `Kept in this browser only.${apart}`;
+  if (platform()) return "platform";
+  if (keeper() === page) return "nothing";
+  return location.protocol === "file:" ? "apart" : "browser";
 }
 
 /** What was kept; nothing, where that cannot be read. @param {string|null} [text] @returns {Kept} */

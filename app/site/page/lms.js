@@ -58,5 +58,5 @@ export function open() {
   const frame = nonNull(document.querySelector("iframe"));
   const api = find();
   if (api && String(api.LMSInitialize("")) === "true") report(api, Number(frame.dataset.lessons));
-  frame.src = "course.html";
+  frame.src = nonNull(frame.dataset.course);
 }

@@ -13,8 +13,8 @@ import { T } from "../text/text.js";
  * @typedef {{mode: "live"|"replay", events: string|null, traces: TraceRef[], provenance: string, provenance_note: string,
  *   cursor: Partial<PageCursor>, autoplay: boolean, prompt?: string|null, least?: number, of?: string,
  *   rules?: Rules, proposers?: Record<string, string>, present?: boolean, view_first?: boolean, compared?: boolean,
- *   addressed?: boolean}} Data `present`: for an audience; `view_first`: then the view is above the lane; `addressed`: the cursor is kept in the page's
- *   own address; `compared` is false if the lanes come from separate runs, so that there is no speedup between them
+ *   addressed?: boolean, branches?: boolean, trail?: {run: string, text: string|null, shown: boolean}[]}} Data `present`: for an audience; `view_first`: then the view is above the lane; `addressed`: the cursor is kept in the page's
+ *   own address; `branches`: one can go on from a candidate; `trail`: runs that go on from each other, with the token that each began with; `compared` is false if the lanes come from separate runs, so that there is no speedup between them
  */
 
 /**
@@ -24,6 +24,7 @@ import { T } from "../text/text.js";
  * @property {() => Stream} [open] the messages of a run, where they do not come from a server
  * @property {(trace: Trace, at: number, token: number) => void} [branch] goes on from a trace, after so many of its tokens, with
  *   this one
+ * @property {(run: string) => void} [back] shows a run of the trail again
  * @property {(question: number, words: string) => Promise<string|null>} [answer] likewise takes a visitor's words
  */
 

@@ -14,11 +14,11 @@
 
 import { appendToken, el, elementOf, setText } from "../dom/dom.js";
 import { createPendingGuesses } from "./pending_guesses.js";
+import { createPrompt } from "./prompt.js";
 import { createHead } from "./lane_head.js";
 import { Pane } from "./pane.js";
 import { flat, quote, T, VERDICT } from "../text/text.js";
 
-const PROMPT_SHOWN = 160; // characters of a long prompt's end
 const NAMED = 6; // further ones that are named under the pointer
 const UNBOUNDED = 99; // characters: more than the style sheet allows
 const [LETTER, SIGNS, CHARACTER] = [0.45, 1.05, 0.525]; // rem, as in lanes.css: of a rejected word and its signs, of the text
@@ -28,7 +28,7 @@ const WORDS_WIDE = 6; // characters of a rejected word that always have room
 /** `root`, `show(view, marks)`, `lead(leads, several)`, `settle()`, `follow()`, `reveal()`. */
 export class Ribbon {
   forkMark = el("span", { class: "fork", role: "note" }, T.differs);
-  prompt = el("span", { class: "prompt" });
+  prompt = createPrompt();
   body = el("span", { class: "committed" });
   rest = el("span", { class: "rest" });
   /** @type {Round[]} */
@@ -50,12 +50,12 @@ export class Ribbon {
     this.onLead = onLead;
     this.head = createHead(this.at, this.onLead);
     this.pending = createPendingGuesses(this.at);
-    this.text = el("div", { class: "pane-text" }, this.prompt, this.body, this.pending.root, this.rest);
+    this.text = el("div", { class: "pane-text" }, this.prompt.root, this.body, this.pending.root, this.rest);
     this.pane = new Pane(this.text, () => [
       this.rest,
       this.pending.root,
       ...[...this.body.children].reverse(),
-      this.prompt,
+      this.prompt.root,
     ]);
     this.root = el("section", { class: "lane", "data-lane": this.at }, this.head.root, this.pane.root);
     this.pane.root.addEventListener("pointerover", (event) => {
@@ -208,7 +208,7 @@ export class Ribbon {
       this.pane.root.setAttribute("aria-label", T.lane(view.lane.label));
     }
     const given = view.lane.prompt;
-    setText(this.prompt, given.length > PROMPT_SHOWN ? `…${given.slice(-PROMPT_SHOWN)}` : given);
+    this.prompt.show(view.lane);
     if (this.setRounds(view.rounds, given, view.lane.repeats)) this.pane.moved();
     if (this.pending.show(marks.drafting ?? null, marks.checked ?? false)) this.pane.moved();
     setText(this.rest, view.rest);

@@ -83,7 +83,7 @@ function namesOf({ proposal, written, siblings, over, place, selection, node, la
     lane: selection.lane,
     round: selection.round,
     node,
-    at: before,
+    at: list(lane.trace?.header?.decoder_start).length ? null : before, // an encoder's prompt is not continued
     label: lane.label,
     elsewhere: !current,
   };

@@ -23,6 +23,7 @@ import { T } from "../text/text.js";
 import { Timeline } from "../lanes/timeline.js";
 import { sentenceAt } from "./sentences.js";
 import { createTouchTitles } from "./touch_titles.js";
+import { createTrail } from "./trail.js";
 import { createTranscript } from "../lanes/transcript.js";
 import { meanRound, ROUND_MS } from "../model/walk.js";
 
@@ -46,11 +47,12 @@ export class Screen {
 
   /**
    * @param {{controls: Moves, clock: (seconds: number, lane: number|null) => void, lead: (lane: number) => void, opened: () => void,
-   *   answer: (question: number, words: string) => Promise<string|null>}} on the viewer's gestures
+   *   answer: (question: number, words: string) => Promise<string|null>, back: (run: string) => void}} on the viewer's gestures
    */
   constructor(on) {
     this.on = on;
     this.question = new Ask(on.answer);
+    this.trail = createTrail(on.back);
     this.timeline = new Timeline(on.clock);
     this.controls = new Controls({ ...on.controls, help: this.help.open });
     this.panels = new Panels(this.views, on.opened);
@@ -68,6 +70,7 @@ export class Screen {
       "div",
       { class: "player", tabindex: 0, role: "group", "aria-label": T.player },
       this.notice,
+      this.trail.root,
       this.stage,
       this.help.root,
     );
@@ -170,6 +173,7 @@ export class Screen {
   setLive(is) {
     this.box.classList.toggle("is-live", is);
     this.panels.live(is);
+    this.trail.root.inert = is;
     this.brought = false;
     clearTimeout(this.late);
     if (!is) return;
@@ -195,6 +199,15 @@ export class Screen {
     if (this.brought) return;
     this.brought = true;
     bringIntoView(this.box);
+  }
+
+  /** @param {Data} data what the page says of it all @param {boolean} able whether it can go on from a candidate */
+  dress(data, able) {
+    this.setTheme();
+    this.setPresenting(Boolean(data.present));
+    this.box.classList.toggle("views-first", Boolean(data.view_first));
+    this.trail.show(data);
+    this.views.odds.branches = able && Boolean(data.branches);
   }
 
   setTheme() {
