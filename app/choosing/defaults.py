@@ -75,6 +75,7 @@ _KNOWN = {
         audience="chat",
         starts=(
             Start("draft-model", "smollm2-draft"),
+            Start("combined", "smollm2-draft"),
             Start("eagle", "smollm2-eagle", {"depth": 3, "top_k": 3, "nodes": 8}),
             Start("eagle3", "smollm2-eagle3", {"depth": 3, "top_k": 3, "nodes": 8}),
             Start("medusa", "smollm2-medusa"),

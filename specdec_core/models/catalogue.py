@@ -96,6 +96,8 @@ _ENTRIES = (
         eight_bits=True,
         cpu_settings={
             "draft-model": {"draft_length": 6, "length_policy": "confidence"},
+            "combined": {"draft_length": 6, "length_policy": "confidence"},
+            "suffix": {"options": {"factor": 1.0}},
             "eagle": {"options": {"depth": 2, "top_k": 2, "nodes": 3}},
             "eagle3": {"options": {"depth": 2, "top_k": 2, "nodes": 3}},
             "medusa": {"options": {"nodes": 2}},

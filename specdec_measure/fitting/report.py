@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specdec_measure.analysis.advice import ComparedPair
+from specdec_measure.records.document import document
 from specdec_measure.sweep.totals import MIN_TOKENS
 
 from . import outliers, trained_parts
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .run import Fit, FitJob
 
 CONFIG, TABLE, TRACE = "config.json", "table.csv", "trace.json"
-STYLE = Path(__file__).with_name("report.css")
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def page(job: FitJob, fit: Fit, lines: Sequence[Tried], engines: Sequence[tuple[str, str]]) -> str:
@@ -37,13 +35,7 @@ def page(job: FitJob, fit: Fit, lines: Sequence[Tried], engines: Sequence[tuple[
         _tried(job, lines),
         _how(job, fit),
     ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width">\n'
-        f"<title>Fit of {escape(job.load['target'])}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n"
-        "</head>\n<body>\n" + "\n".join(filter(None, parts)) + "\n</body>\n</html>\n"
-    )
+    return document(f"Fit of {job.load['target']}", parts)
 
 
 def _asked(job: FitJob) -> str:

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from specdec_core.foundations.errors import TraceError, sentence
-from specdec_measure.fitting.report import POLICY, STYLE
+from specdec_measure.records.document import document
 
 from .cause import LENGTH_FLAG, Cause
 from .numbers import Watched, content
@@ -175,13 +175,14 @@ def page(found: Watched, why: Cause) -> str:
         table += f"<h2>{LENGTHS}</h2>\n" + _table(
             [f"<tr>{heads}</tr>", *(f"<tr>{one}</tr>" for one in cells)]
         )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        f'<meta name="viewport" content="width=device-width">\n<title>{escape(title)}</title>\n'
-        f"<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
-        f'<p class="lead">{escape(why.name[:1].upper() + why.name[1:])}. {escape(why.seen)}</p>\n'
-        f"<p>{escape(why.change)}</p>\n{table}</body>\n</html>\n"
+    said = f"{why.name[:1].upper()}{why.name[1:]}. {why.seen}"
+    return document(
+        title,
+        [
+            f"<h1>{escape(title)}</h1>",
+            f'<p class="lead">{escape(said)}</p>\n<p>{escape(why.change)}</p>',
+            table,
+        ],
     )
 
 
