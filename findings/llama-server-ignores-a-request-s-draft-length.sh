@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# llama-server takes a request's speculative.n_max, n_min and p_min without a word and drafts as it was started: a client
+# llama-server takes a request's speculative.n_max and n_min without a word and drafts as it was started: a client
 # cannot draft less, or ask for plain decoding, of a server that has a draft model. Public clients send these fields, and
 # recorded answers of earlier servers repeat them among their settings.
 #
