@@ -126,7 +126,8 @@ def write_files(folder: Path) -> None:
         made.append(str(copy))
     if made:
         subprocess.run(
-            [folder / "python/bin/python", HERE / "engines" / "peers_openvino.py", "--convert", *made], check=True
+            [folder / "python/bin/python", HERE / "engines" / "peers_openvino.py", "--convert", *made],
+            check=True,
         )
 
 
