@@ -41,6 +41,7 @@ from .peers_table import LLAMA, NEAR, OPENVINO, PLAIN, Runs, way
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parent / "var" / "peers"
+CHILDREN = HERE / "engines"
 PROMPTS = HERE / "peers_prompts.jsonl"
 NODE, PYTHON = "node-llama-cpp@3.21.1", "openvino-genai==2026.4.1.0"
 LAB = (PLAIN, "draft-model", "prompt-lookup", "suffix", "eagle", "eagle3", "medusa", "block")
@@ -126,8 +127,7 @@ def write_files(folder: Path) -> None:
         made.append(str(copy))
     if made:
         subprocess.run(
-            [folder / "python/bin/python", HERE / "engines" / "peers_openvino.py", "--convert", *made],
-            check=True,
+            [folder / "python/bin/python", CHILDREN / "peers_openvino.py", "--convert", *made], check=True
         )
 
 
@@ -201,7 +201,7 @@ class Child:
 
 def llama_cpp(folder: Path, ways: Mapping[str, Any]) -> Child:
     """llama.cpp with these ways; see the script."""
-    script = shutil.copy(HERE / "engines" / "peers_llama_cpp.mjs", folder)
+    script = shutil.copy(CHILDREN / "peers_llama_cpp.mjs", folder)
     node = shutil.which("node") or str(Path(sys.executable).with_name("node"))
     return Child([node, str(script), json.dumps(ways)], folder)
 
@@ -229,11 +229,8 @@ class Everyone:
 
     def __init__(self, folder: Path) -> None:
         peers = ways_of_peers(folder)
-        python = [
-            str(folder / "python/bin/python"),
-            str(HERE / "engines" / "peers_openvino.py"),
-            json.dumps(peers[OPENVINO]),
-        ]
+        script = str(CHILDREN / "peers_openvino.py")
+        python = [str(folder / "python/bin/python"), script, json.dumps(peers[OPENVINO])]
         self._lab = {
             bits: sd.load_models(catalogue.CHAT, device="cpu", weights=bits) for bits in ("16-bit", "8-bit")
         }

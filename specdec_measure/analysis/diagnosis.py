@@ -132,7 +132,10 @@ class Diagnosis:
 
     @property
     def short(self) -> str:
-        """The sentence without the account, to stand beside a drawing of `segments`."""
+        """The sentence without the account, to stand beside a drawing of `segments`; a slower lane's cause belongs to
+        the verdict."""
+        if self.speedup < 1.0 and self.cause != "nothing":
+            return f"{self.verdict}; {self.loss[0].lower()}{self.loss[1:]}"
         return f"{self.verdict}. {self.loss}"
 
     @property

@@ -601,7 +601,11 @@ def test_every_tab_opens_after_a_run(fresh: Runs) -> None:
 def test_why_and_where_they_part_stand_below_the_race(fresh: Runs) -> None:
     at = raced_page(opened(tokens="32"), fresh)
     (shown,) = (part for element in at.get("html") if "sd-why" in (part := element.proto.body))
-    assert shown.count("Biggest cost:") + shown.count("No single loss") == shown.count('class="bar"') == 2
+    assert (
+        shown.lower().count("biggest cost:") + shown.count("No single loss")
+        == shown.count('class="bar"')
+        == 2
+    )
     run = fresh.get(param(at, "run"))
     assert run is not None
     spots = differences(run.traces[1], run.traces[2]).spots

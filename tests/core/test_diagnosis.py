@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -260,6 +261,14 @@ def test_a_faster_lane_is_called_so_with_what_holds_it_back() -> None:
     assert found.speedup > 2
     assert found.cause == "drafting"
     assert found.sentence.startswith("Faster, ") and "Biggest cost: making the guesses" in found.sentence
+    assert ". Biggest cost: " in found.short
+
+
+def test_a_slower_lane_s_first_sentence_names_its_cause() -> None:
+    """Catches: a verdict whose reader has to go on to the next sentence to learn why."""
+    found = why(plain(), timed(record(wrong), 0.1, 30.0, 1.0))
+    assert found is not None and found.speedup < 1
+    assert re.match(r"Slower, 0\.\d\d×; biggest cost: \w", found.short)
 
 
 def test_what_held_passes_up_is_not_called_the_cost_of_reading_several_tokens() -> None:
