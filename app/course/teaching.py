@@ -31,11 +31,8 @@ HEADS = """
 :--layout:has(> :is(.st-key-course-text, .st-key-course-formula)) { order: 1; }
 :--layout:has(> .st-key-course-bar) { order: 2; }
 [class*="st-key-course-picture-"] > * { zoom: var(--drawn-share, 1); }
-/* A chart is lower then, and as wide as before: drawn for the place that it has on the screen. Words keep their size. */
-[class*="st-key-course-picture-"] .stPlotlyChart { width: calc(100% - var(--drawn-less, 0px)) !important; }
-[class*="st-key-course-picture-"] :is(.stPlotlyChart, .stSlider, .stMarkdown, .stCaptionContainer) {
-  zoom: calc(1 / var(--drawn-share, 1));
-}
+/* A chart is lower then, and as wide as before: Streamlit draws it for the place that it has on the screen. */
+[class*="st-key-course-picture-"] .stPlotlyChart { zoom: calc(1 / var(--drawn-share, 1)); }
 :--layout:has(> .st-key-course-bar) { padding: 0.15rem 0 !important; }
 [class*="st-key-course-picture-"] { --stage: calc(100dvh - 10.5rem); } /* what title, steps, text and bar leave */
 .st-key-presenter {

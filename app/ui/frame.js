@@ -79,8 +79,7 @@ function closeMenu(page, selector) {
 
 const NARROW = 600; // px: there a presentation is scrolled like any page
 /** What is tried in turn, as shares of the size of the text and of pictures. */
-const SHARES = [1, 0.95, 0.9, 0.85, 0.8, 0.75].flatMap((text) => [[text, 1], [text, text]])
-  .concat([0.7, 0.65, 0.6, 0.55].map((share) => [share + 0.05, share]), [0.5, 0.45, 0.4].map((drawn) => [0.55, drawn]));
+const SHARES = [1, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55].flatMap((text) => [[text, 1], [text, text]]);
 
 /** A step of a presented lesson, which nobody scrolls, is in one window whatever changes on it. @param {string} selector */
 function fitWindow(selector) {
@@ -92,16 +91,14 @@ function fitWindow(selector) {
     ["--text-share", "--drawn-share"].forEach((name, at) => root.style.setProperty(name, String(shares[at])));
     return main.scrollHeight <= main.clientHeight + 1;
   };
-  let last = "", narrower = 0;
+  let last = "";
   const look = () => {
     const presented = document.querySelector(".st-key-leave") && document.querySelector(".st-key-course-bar");
     if (!presented || innerWidth < NARROW) fits([1, 1]);
     else SHARES.some(fits);
     if (last === root.style.cssText) return;
-    // charts fill their place anew, in letters of the size that there is now, if they become a little narrower or wider
-    root.style.setProperty("--drawn-less", `${(narrower = 1 - narrower)}px`);
     last = root.style.cssText;
-    dispatchEvent(new Event("resize"));
+    dispatchEvent(new Event("resize")); // charts fill their place anew
   };
   new ResizeObserver(look).observe(page);
   addEventListener("resize", look);

@@ -269,7 +269,7 @@ def test_two_memories_over_one_block_count_once() -> None:
 def test_an_accepted_end_token_is_named_among_the_waste(chat_models: sd.Models) -> None:
     """Catches: one row more here than the guesses that the table calls wasted, without a word on why."""
     tree = {"depth": 3, "top_k": 2, "nodes": 4}
-    lanes = sd.Settings(proposer="eagle", options=tree), sd.Settings(proposer="draft-model")
+    lanes = sd.Settings(proposer="eagle", options=tree), sd.Settings(proposer="draft-model", draft_length=4)
     more = []
     for settings in lanes:
         trace = sd.decode(chat_models, sd.Chat("Say hello."), settings.but(max_new_tokens=60))
