@@ -210,6 +210,7 @@ def put(lane: Lane, form: str = "") -> None:
     """Set a form's widgets to the lane."""
     for setting in KEYS:
         st.session_state[key(setting, form)] = getattr(lane, setting)
+    st.session_state[key("begun", form)] = lane.proposer
     for prefix in TABLES:
         owner, values = lane.owner(prefix)
         for field in fields(owner.Options).values():

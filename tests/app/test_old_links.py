@@ -156,3 +156,20 @@ def test_the_options_of_before_can_be_chosen_and_survive_a_reload(server: None) 
     assert address == {"proposer": "eagle"}
     found = outcome("lab", "proposer=eagle")
     assert found["lanes"][1]["options"] == LEFT_OUT
+
+
+@pytest.mark.parametrize("server", ["heads"], indirect=True)
+def test_a_length_that_a_link_names_is_not_taken_for_the_one_before(server: None) -> None:
+    """Catches: a link opened in a session that had another proposer, whose length is then begun anew."""
+
+    def script() -> None:
+        from app.choosing import form
+        from app.lanes.lane import Lane
+
+        for proposer in ("draft-model", "eagle"):
+            form.put(Lane(proposer, 6, length="confidence"), "one")
+            form.follow_proposer(proposer, "one")
+
+    at = AppTest.from_function(script, default_timeout=60).run()
+    assert not at.exception
+    assert (at.session_state["one.gamma"], at.session_state["one.length"]) == (6, "confidence")
